@@ -162,13 +162,10 @@ function wholeSecond(epochMs: number): string {
 // A conversation is identified by its system prompt, without the billing line that changes with every call, its tools
 // and its first message.
 
-/** Instructions are not messages in this dialect. */
-const noInstructions: ReadonlySet<string> = new Set()
-
 export function conversationSpans(envelope: Envelope): readonly JsonSpan[] {
   const system = memberSpans(envelope, 'system').map((span) => ({
     start: behindAttribution(envelope.body, span),
     end: span.end,
   }))
-  return [...system, ...memberSpans(envelope, 'tools'), ...firstMessageSpans(envelope, noInstructions)]
+  return [...system, ...memberSpans(envelope, 'tools'), ...firstMessageSpans(envelope, 'messages')]
 }

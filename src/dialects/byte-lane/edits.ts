@@ -242,7 +242,8 @@ export class BodyEdits {
 
 const noLists: readonly never[] = []
 
-function byStart(a: ByteEdit, b: ByteEdit): number {
+/** For edits that were not made in order. */
+export function byStart(a: ByteEdit, b: ByteEdit): number {
   return a.start - b.start
 }
 
@@ -273,6 +274,11 @@ export function byteEdit(start: number, end: number, text: string): ByteEdit {
 export function objectAt(body: Uint8Array, { start, end }: JsonSpan): JsonMembers | undefined {
   const members = readJsonValueMembers(body, start, end)
   return members instanceof JsonFault ? undefined : members
+}
+
+/** The same for the value of a member. */
+export function objectIn(body: Uint8Array, member: JsonMember | undefined): JsonMembers | undefined {
+  return member && objectAt(body, { start: member.valueStart, end: member.valueEnd })
 }
 
 /** '' if there is no such member, or it is not a string. */

@@ -191,7 +191,7 @@ export interface Conversation {
   readonly automaticCache?: CacheMark | undefined
   /** Requested features that have no place above. */
   readonly unsupported: readonly UnsupportedField[]
-  /** JSON pointers to where the caller wrote some of the above. */
+  /** JSON pointers to where the caller wrote some of the above, if not under the most common name. */
   readonly pointers?: Pointers
 }
 

@@ -38,7 +38,7 @@ export function readEnvelope(sent: Uint8Array<ArrayBuffer>, _: Headers, url = ''
       reasoning: thinking && (thinking.optionalNumber('thinkingBudget') === 0 ? 'off' : 'on'),
       wantsStreamUsage: true,
       ...(isArrayReply && { isArrayReply }),
-      ...((isArrayReply || !isPassable(body, fields.members)) && { isForeign: true }),
+      ...((isArrayReply || !isPassable(fields)) && { isForeign: true }),
     }
   })
 }
@@ -54,14 +54,8 @@ export function readCountEnvelope(sent: Uint8Array<ArrayBuffer>, headers: Header
 
 // A conversation is identified by its tools, its instruction and its first content.
 
-const noInstructions: ReadonlySet<string> = new Set()
-
 export function conversationSpans(envelope: Envelope): readonly JsonSpan[] {
-  return [
-    ...memberSpans(envelope, 'tools'),
-    ...memberSpans(envelope, 'systemInstruction'),
-    ...firstMessageSpans(envelope, noInstructions, 'contents'),
-  ]
+  return [...memberSpans(envelope, 'tools', 'systemInstruction'), ...firstMessageSpans(envelope, 'contents')]
 }
 
 // The address of a generateContent call holds what other dialects have in the body: the model, and what is wanted.

@@ -22,10 +22,10 @@ import type { TargetRules } from '../canonical/target-rules.ts'
 import type { WarningList } from '../request/fields.ts'
 import {
   budgetOfEffort,
-  type EffortTarget,
   isThinking,
   nearestEffort,
   proofOf,
+  type RulesAndWarnings,
   wantedEffort,
 } from '../request/reasoning.ts'
 
@@ -120,7 +120,7 @@ const alwaysRange = { min: 128, max: 32_768 }
 const dynamicBudget = '-1'
 
 /** The value of thinkingConfig; undefined = omit it. */
-export function renderThinking(conversation: Conversation, target: EffortTarget): RawJson | undefined {
+export function renderThinking(conversation: Conversation, target: RulesAndWarnings): RawJson | undefined {
   const settings = conversation.reasoning
   if (!settings) return undefined
   const warn = (code: string) => target.warnings.add(code, pointerTo(conversation, 'reasoning'))

@@ -3,7 +3,7 @@
 import type { Failure } from '../../kernel/failure.ts'
 import type { JsonSpan } from '../../wire/json.ts'
 import type { Envelope } from '../canonical/translation.ts'
-import { firstMessageSpans, memberSpans, readFields, routingFields } from '../request/fields.ts'
+import { firstMessageSpans, memberSpans, openaiInstructing, readFields, routingFields } from '../request/fields.ts'
 
 /** Each choice is generated and paid for. */
 const choicesMax = 8
@@ -41,8 +41,6 @@ export function readEnvelope(body: Uint8Array<ArrayBuffer>): Envelope | Failure 
 
 // A conversation is identified by its tools, its instructions and its first message.
 
-const instructing: ReadonlySet<string> = new Set(['system', 'developer'])
-
 export function conversationSpans(envelope: Envelope): readonly JsonSpan[] {
-  return [...memberSpans(envelope, 'tools'), ...firstMessageSpans(envelope, instructing)]
+  return [...memberSpans(envelope, 'tools'), ...firstMessageSpans(envelope, 'messages', openaiInstructing)]
 }

@@ -8,6 +8,7 @@ import {
   envelopeOf,
   firstMessageSpans,
   memberSpans,
+  openaiInstructing,
   readFields,
   routingFields,
 } from '../request/fields.ts'
@@ -67,12 +68,7 @@ function checkInput(fields: EnvelopeFields): void {
 
 // A conversation is identified by its tools, its instructions and its first item that is not an instruction.
 
-const instructing: ReadonlySet<string> = new Set(['system', 'developer'])
-
 export function conversationSpans(envelope: Envelope): readonly JsonSpan[] {
-  return [
-    ...memberSpans(envelope, 'tools'),
-    ...memberSpans(envelope, 'instructions'),
-    ...firstMessageSpans(envelope, instructing, 'input'),
-  ]
+  const first = firstMessageSpans(envelope, 'input', openaiInstructing)
+  return [...memberSpans(envelope, 'tools', 'instructions'), ...first]
 }

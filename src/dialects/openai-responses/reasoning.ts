@@ -18,10 +18,10 @@ import { blobFor, isDisplayOnly, writeSignature } from '../canonical/signature.t
 import type { TargetRules } from '../canonical/target-rules.ts'
 import type { ContentTags } from '../canonical/translation.ts'
 import type { WarningList } from '../request/fields.ts'
-import { type EffortTarget, fitEffort, isThinking, proofOf } from '../request/reasoning.ts'
+import { fitEffort, isThinking, proofOf, type RulesAndWarnings } from '../request/reasoning.ts'
 
 /** The member, undefined if it is omitted, and the effort in it. */
-export function renderReasoning(conversation: Conversation, target: EffortTarget) {
+export function renderReasoning(conversation: Conversation, target: RulesAndWarnings) {
   const effort = fitEffort(conversation, target)
   // Only on request: some accounts are refused summaries until they are verified.
   const isShown = conversation.reasoning?.visible === true && effort !== 'none' && reasons(target.rules)

@@ -11,7 +11,7 @@ import {
   spliceBytes,
 } from '../../wire/json.ts'
 import { readSseRecord } from '../../wire/sse.ts'
-import { byteEdit, elementsOf, objectAt, removeMembers, removeSpans, textAt } from '../byte-lane/edits.ts'
+import { byStart, byteEdit, elementsOf, objectAt, removeMembers, removeSpans, textAt } from '../byte-lane/edits.ts'
 import { isRecord, listOf, parseJson, parseRecord, recordOf, textOf } from '../canonical/json.ts'
 import type { Envelope } from '../canonical/translation.ts'
 import type { ResponseStorage, StoredConversation } from '../dialect.ts'
@@ -40,16 +40,8 @@ export const storage: ResponseStorage = {
     const changes = all.flatMap(({ id, span }, i) =>
       id === undefined || isRemoved(i) ? [] : [byteEdit(span.start, span.end, JSON.stringify(items[i]))],
     )
-    changes.push(
-      ...removeSpans(
-        all.map(({ span }) => span),
-        isRemoved,
-      ),
-    )
-    return spliceBytes(
-      body,
-      changes.sort((a, b) => a.start - b.start),
-    )
+    const spans = all.map(({ span }) => span)
+    return spliceBytes(body, [...changes, ...removeSpans(spans, isRemoved)].sort(byStart))
   },
   inputItems({ body, members }: Envelope) {
     const input = members.find('input')
@@ -96,10 +88,7 @@ function continueFrom(body: Uint8Array<ArrayBuffer>, { input, response }: Stored
     const items = [...earlier.map((item) => JSON.stringify(item)), itemsOf(body, own)].filter((text) => text !== '')
     changes.push(byteEdit(own.valueStart, own.valueEnd, `[${items.join(',')}]`))
   }
-  return spliceBytes(
-    body,
-    changes.sort((a, b) => a.start - b.start),
-  )
+  return spliceBytes(body, changes.sort(byStart))
 }
 
 /** The items of an input, without the brackets. Other kinds of input are left for the envelope to refuse. */

@@ -352,17 +352,22 @@ function namesIn(fields: RequestFields, name: string, max: number): readonly str
 // The spans of the body that are the same in every turn. Of the messages, that is everything up to and including the
 // caller's first, because the list grows at its end.
 
-/** Empty if the body has no such member. */
-export function memberSpans({ members }: Envelope, name: string): JsonSpan[] {
-  const member = members.find(name)
-  return member ? [{ start: member.valueStart, end: member.valueEnd }] : []
+/** Those that the body has. */
+export function memberSpans({ members }: Envelope, ...names: readonly string[]): JsonSpan[] {
+  return names.flatMap((name) => {
+    const member = members.find(name)
+    return member ? [{ start: member.valueStart, end: member.valueEnd }] : []
+  })
 }
 
-/** `instructing`: roles of messages that precede the caller's first one. `name`: the list of messages, or one text. */
+const noRoles: ReadonlySet<string> = new Set()
+export const openaiInstructing: ReadonlySet<string> = new Set(['system', 'developer'])
+
+/** `name`: the list of messages, or one text. `instructing`: roles of messages that precede the caller's first one. */
 export function firstMessageSpans(
   envelope: Envelope,
-  instructing: ReadonlySet<string>,
-  name: 'messages' | 'input' | 'contents' = 'messages',
+  name: 'messages' | 'input' | 'contents',
+  instructing = noRoles,
 ): JsonSpan[] {
   const [list] = memberSpans(envelope, name)
   if (list === undefined || envelope.body[list.start] !== openBracket) return list ? [list] : []
@@ -426,17 +431,20 @@ export interface OwnField extends Pick<UnsupportedField, 'reason' | 'addsInput' 
   readonly isDefault?: (value: unknown) => boolean
 }
 
-/** Records the members that are not `known` and not switched off. Those of `own` that have a reason are refused. */
+/** By name. Fields with a reason change the response or a guarantee, and are refused. */
+export type OwnFields = Readonly<Record<string, OwnField>>
+
+/** Records the members that are not `known` and not switched off. */
 export function collectUnsupported(
   fields: RequestFields | undefined,
   known: readonly string[],
   { unsupported }: ParseContext,
-  own: ReadonlyMap<string, OwnField> = new Map(),
+  own: OwnFields = {},
 ): void {
   for (const name of fields?.names ?? []) {
     const value = fields?.value(name)
     if (!fields || known.includes(name) || value === false || isEmptyValue(value)) continue
-    const { isDefault, ...field } = own.get(name) ?? {}
+    const { isDefault, ...field } = (Object.hasOwn(own, name) && own[name]) || {}
     if (isDefault?.(value)) continue
     unsupported.push({ field: fields.pointer(name), refuse: field.reason !== undefined, ...field })
   }

@@ -5,7 +5,7 @@ import type { DocumentBlock, MediaBlock, MediaSource } from '../canonical/conver
 import type { TargetRules } from '../canonical/target-rules.ts'
 import { paramOf, refuseAt } from './fields.ts'
 
-/** Media type and its first bytes as Latin-1; `?` matches any byte. */
+/** Media type and its first bytes as Latin-1; `????` is the length of the file. */
 const signatures: readonly (readonly [string, string])[] = [
   ['image/png', '\x89PNG\r\n\x1a\n'],
   ['image/jpeg', '\xff\xd8\xff'],
@@ -17,7 +17,8 @@ const signatures: readonly (readonly [string, string])[] = [
 /** The media type by content; undefined if it is none of png, jpeg, gif, webp and pdf. */
 export function sniffMediaType(base64: string): string | undefined {
   const head = Buffer.from(base64.slice(0, 24), 'base64').toString('latin1')
-  return signatures.find(([, signature]) => startsLike(head, signature))?.[0]
+  const withoutLength = `${head.slice(0, 4)}????${head.slice(8)}`
+  return signatures.find(([, signature]) => head.startsWith(signature) || withoutLength.startsWith(signature))?.[0]
 }
 
 /** The media type by content, otherwise the label in its proper spelling. */
@@ -26,22 +27,8 @@ export function knownMediaType(base64: string, label: string): string {
   return sniffMediaType(base64) ?? (spelt === 'image/jpg' ? 'image/jpeg' : spelt)
 }
 
-function startsLike(head: string, signature: string): boolean {
-  if (head.length < signature.length) return false
-  for (let i = 0; i < signature.length; i++) {
-    if (signature[i] !== '?' && signature[i] !== head[i]) return false
-  }
-  return true
-}
-
-export interface DataUrl {
-  /** Lower case, without parameters. */
-  readonly mediaType: string
-  readonly base64: string
-}
-
-/** undefined if it is not a data URL with base64 data. */
-export function readDataUrl(url: string): DataUrl | undefined {
+/** undefined if it is not a data URL with base64 data. The media type is in lower case, without parameters. */
+export function readDataUrl(url: string) {
   const comma = url.indexOf(',')
   if (comma === -1 || url.slice(0, 5).toLowerCase() !== 'data:') return undefined
   const [mediaType = '', ...parameters] = url.slice(5, comma).toLowerCase().split(';')
@@ -55,6 +42,7 @@ export function isWebUrl(url: string): boolean {
 
 /** The limit of browsers and most servers. A signed storage URL has about 2,000 characters. */
 const urlLengthMax = 8192
+const controlCharacter = /[^ -~\u0080-\uffff]/
 /** Anything longer is part of the file name. */
 const endingLengthMax = 16
 
@@ -65,7 +53,7 @@ export function readMediaUrl(url: string, pointer: string): MediaSource {
   if (url.length > urlLengthMax) {
     refuseAt(pointer, `\`${paramOf(pointer)}\` is longer than the ${urlLengthMax} characters that a URL may have.`)
   }
-  if (hasControlCharacter(url)) refuseAt(pointer, `\`${paramOf(pointer)}\` must not contain control characters.`)
+  if (controlCharacter.test(url)) refuseAt(pointer, `\`${paramOf(pointer)}\` must not contain control characters.`)
   return { kind: 'url', url }
 }
 
@@ -74,14 +62,6 @@ export function endingOf(url: string): string | undefined {
   const [path = ''] = url.split(/[?#]/, 1)
   const ending = path.slice(path.lastIndexOf('.') + 1)
   return path.includes('.') && ending !== '' && ending.length <= endingLengthMax ? ending.toLowerCase() : undefined
-}
-
-function hasControlCharacter(text: string): boolean {
-  for (let i = 0; i < text.length; i++) {
-    const code = text.charCodeAt(i)
-    if (code < 0x20 || code === 0x7f) return true
-  }
-  return false
 }
 
 /** An image or a PDF by URL or data URL; its content decides which. */

@@ -17,13 +17,13 @@ import { WarningList } from './fields.ts'
 /** Supported by every host that has efforts. */
 const usualEfforts: readonly Effort[] = ['low', 'medium', 'high']
 
-export interface EffortTarget {
+export interface RulesAndWarnings {
   readonly rules: TargetRules
   readonly warnings: WarningList
 }
 
 /** undefined = send no effort. */
-export function fitEffort(conversation: Conversation, { rules, warnings }: EffortTarget): Effort | undefined {
+export function fitEffort(conversation: Conversation, { rules, warnings }: RulesAndWarnings): Effort | undefined {
   const { reasoning: settings } = conversation
   const isOff = settings?.mode === 'off' || settings?.mode === 'between-tools'
   const wanted = isOff ? 'none' : settings && wantedEffort(settings)

@@ -98,16 +98,11 @@ export function definitionAt(reference: JsonNode, root: JsonNode): JsonNode | un
 
 type Described = Pick<FunctionTool, 'schema' | 'description' | 'pointer'>
 
-export interface ParametersContext {
-  readonly warnings: WarningList
-  readonly schemas: SchemaBudget
-}
-
 /** The description includes what the schema can no longer express. */
 export function functionParameters(
   tool: Described,
-  { warnings, schemas }: ParametersContext,
-): { readonly parameters: RawJson; readonly description: string | undefined } {
+  { warnings, schemas }: { readonly warnings: WarningList; readonly schemas: SchemaBudget },
+) {
   const { schema = '{}', description, pointer = '/tools' } = tool
   if (isAccepted(parseJson(schema)) || schemas.take(schema) !== undefined) return { parameters: schema, description }
   const merged = toolSchema(tool)

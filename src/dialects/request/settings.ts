@@ -6,11 +6,7 @@ import { jsonNumber, type Members } from '../canonical/json.ts'
 import type { TargetRules } from '../canonical/target-rules.ts'
 import type { Target } from '../canonical/translation.ts'
 import { refuseAt, type WarningList } from './fields.ts'
-
-export interface SettingsContext {
-  readonly rules: TargetRules
-  readonly warnings: WarningList
-}
+import type { RulesAndWarnings } from './reasoning.ts'
 
 // Sampling: a table per dialect, in the order of its members and of the warnings.
 
@@ -37,7 +33,7 @@ const samplingFields: Readonly<Record<keyof Sampling, { readonly field: string; 
   logitBias: { field: 'logit_bias' },
 }
 
-export interface SamplingTarget extends SettingsContext {
+interface SamplingTarget extends RulesAndWarnings {
   /** The target accepts sampling settings in this request. */
   readonly isAccepted: boolean
   /** Highest temperature of the dialect, if the target has no rule. */

@@ -6,6 +6,7 @@ import { hasBytes, openBracket } from '../../../wire/bytes.ts'
 import { type ByteEdit, type JsonMembers, type JsonSpan, memberKind, readJsonElements } from '../../../wire/json.ts'
 import {
   BodyEdits,
+  byStart,
   type EditedRequest,
   elementsOf,
   objectAt,
@@ -51,7 +52,7 @@ export function stripGatewayBlocks(body: Uint8Array, members: JsonMembers): Byte
   const inside = spans.map((span) => editsOfMessage(body, span))
   const whole = removeSpans(spans, (i) => inside[i] === 'all')
   const parts = inside.flatMap((edits) => (edits === 'all' ? [] : edits))
-  return [...whole, ...parts].sort((a, b) => a.start - b.start)
+  return [...whole, ...parts].sort(byStart)
 }
 
 function editsOfMessage(body: Uint8Array, span: JsonSpan): ByteEdit[] | 'all' {

@@ -18,13 +18,6 @@ import { type ParseContext, type RequestFields, shownWord, textBlocks } from '..
 import { knownMediaType, readMediaUrl } from '../../request/media.ts'
 import { parseToolChange, type ToolChange } from './parse-tools.ts'
 
-export interface ParsedMessages {
-  /** System messages before all others. */
-  readonly leading: readonly TextBlock[]
-  readonly turns: readonly Turn[]
-  readonly toolChanges: readonly ToolChange[]
-}
-
 interface MessagesContext extends ParseContext {
   /** Filled as messages are parsed. */
   readonly toolChanges: ToolChange[]
@@ -33,7 +26,8 @@ interface MessagesContext extends ParseContext {
 const spokenMembers: ReadonlySet<string> = new Set(['role', 'content'])
 const systemMembers: ReadonlySet<string> = new Set(['role', 'content', 'clear_at', 'output_config'])
 
-export function parseMessages(messages: readonly RequestFields[], shared: ParseContext): ParsedMessages {
+/** `leading`: system messages before all others. */
+export function parseMessages(messages: readonly RequestFields[], shared: ParseContext) {
   const context: MessagesContext = { ...shared, toolChanges: [] }
   const lastUser = messages.findLastIndex((message) => message.value('role') === 'user')
   const leading: TextBlock[] = []

@@ -1,7 +1,7 @@
 // Parses tools into functions. Tools that run at Anthropic, or whose schema is not published, are refused by type.
 
 import { tokenCount } from '../../../kernel/usage.ts'
-import type { RawJson, Tool } from '../../canonical/conversation.ts'
+import type { Tool } from '../../canonical/conversation.ts'
 import { markOf } from '../../request/cache-marks.ts'
 import { type ParseContext, type RequestFields, shownWord } from '../../request/fields.ts'
 
@@ -38,14 +38,7 @@ export function parseTool(fields: RequestFields, context: ParseContext): Tool | 
   if (known) {
     fields.warnUnknown(clientToolFields, context.warnings)
     const name = fields.optionalText('name') ?? known.name
-    return {
-      kind: 'function',
-      name,
-      description: known.description,
-      schema: known.schema,
-      strict: undefined,
-      ...shared,
-    }
+    return { kind: 'function', ...known, name, strict: undefined, ...shared }
   }
   context.unsupported.push({
     field: fields.at,
@@ -125,13 +118,7 @@ export function applyToolChanges(tools: readonly Tool[], changes: readonly ToolC
 // memory tool) and the command types of @anthropic-ai/sdk 1.8.0, read 2026-11-15. To add one: the type, its usual name,
 // one sentence, and the documented parameters, `required` only if every command needs it.
 
-export interface ClientTool {
-  readonly name: string
-  readonly description: string
-  readonly schema: RawJson
-}
-
-function clientTool(name: string, description: string, properties: object, required?: readonly string[]): ClientTool {
+function clientTool(name: string, description: string, properties: object, required?: readonly string[]) {
   return { name, description, schema: JSON.stringify({ type: 'object', properties, required }) }
 }
 
@@ -191,7 +178,7 @@ const memory = clientTool(
   ['command'],
 )
 
-export const clientTools: ReadonlyMap<string, ClientTool> = new Map([
+const clientTools = new Map([
   ['bash_20241022', bash],
   ['bash_20250124', bash],
   ['text_editor_20241022', undoingEditor],

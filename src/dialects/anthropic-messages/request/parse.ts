@@ -14,7 +14,7 @@ import type { Envelope, ParsedRequest } from '../../canonical/translation.ts'
 import { markOf } from '../../request/cache-marks.ts'
 import {
   collectUnsupported,
-  type OwnField,
+  type OwnFields,
   type ParseContext,
   parseBody,
   type RequestFields,
@@ -127,35 +127,30 @@ function parseServiceTier(body: RequestFields): Conversation['serviceTier'] {
 function pointersOf(body: RequestFields, config: RequestFields | undefined): Pointers {
   return {
     system: '/system',
-    outputCap: '/max_tokens',
     stop: '/stop_sequences',
     reasoning: config?.value('effort') ? '/output_config/effort' : '/thinking',
     outputFormat: config?.value('format') ? '/output_config/format' : '/output_format',
     endUserId: '/metadata/user_id',
     serviceTier: body.value('speed') === 'fast' ? '/speed' : '/service_tier',
     parallelTools: '/tool_choice/disable_parallel_tool_use',
-    automaticCache: '/cache_control',
   }
 }
 
-/** Fields of Anthropic's platform. Those with a reason are refused, because omitting them would break a guarantee. */
-const platformFields: ReadonlyMap<string, OwnField> = new Map([
-  [
-    'inference_geo',
-    {
-      reason: '`inference_geo` cannot be guaranteed for this model; leave it out or choose one that Anthropic serves.',
-    },
-  ],
-  [
-    'container',
-    { reason: '`container` (with its skills) runs at Anthropic and is not available for this model.', addsInput: true },
-  ],
-  [
-    'mcp_servers',
-    { reason: '`mcp_servers` are called by Anthropic and are not available for this model.', addsInput: true },
-  ],
-  ['compaction', { reason: '`compaction` is done by Anthropic and is not available for this model.' }],
-])
+/** Fields of Anthropic's platform. */
+const platformFields: OwnFields = {
+  inference_geo: {
+    reason: '`inference_geo` cannot be guaranteed for this model; leave it out or choose one that Anthropic serves.',
+  },
+  container: {
+    addsInput: true,
+    reason: '`container` (with its skills) runs at Anthropic and is not available for this model.',
+  },
+  mcp_servers: {
+    addsInput: true,
+    reason: '`mcp_servers` are called by Anthropic and are not available for this model.',
+  },
+  compaction: { reason: '`compaction` is done by Anthropic and is not available for this model.' },
+}
 
 /** Parsed elsewhere. */
 const ownFields = [

@@ -5,25 +5,19 @@
 // passes only if all names in it are known here; others are translated.
 
 import { hasBytes } from '../../../wire/bytes.ts'
-import {
-  type ByteEdit,
-  insertMember,
-  type JsonMember,
-  type JsonMembers,
-  type JsonSpan,
-  memberKind,
-  memberValue,
-} from '../../../wire/json.ts'
+import { type ByteEdit, insertMember, type JsonMember, memberKind } from '../../../wire/json.ts'
 import {
   BodyEdits,
   type EditedRequest,
   elementsOf,
   objectAt,
+  objectIn,
   type RequestEdits,
   removeMembers,
 } from '../../byte-lane/edits.ts'
 import { isRecord, recordOf, textOf } from '../../canonical/json.ts'
 import type { Envelope } from '../../canonical/translation.ts'
+import type { EnvelopeFields } from '../../request/fields.ts'
 import { ownSignatureStart } from '../reasoning.ts'
 import { takesIds } from './render.ts'
 
@@ -42,21 +36,18 @@ const passedParts: ReadonlySet<string> = new Set([
 /** The price of the others is not the catalog's. */
 const passedTier = /^(standard|flex)$/i
 
-export function isPassable(body: Uint8Array, members: JsonMembers): boolean {
+export function isPassable(fields: EnvelopeFields): boolean {
+  const { body, members } = fields
   if (!members.list.every(({ name }) => passedMembers.has(name))) return false
-  const parsed = (name: string): unknown => {
-    const member = members.find(name)
-    return member && (memberValue(body, member) ?? undefined)
-  }
-  const tier = parsed('serviceTier')
+  const tier = fields.value('serviceTier')
   if (tier !== undefined && !passedTier.test(textOf(tier))) return false
-  const config = recordOf(parsed('generationConfig'))
+  const config = recordOf(fields.value('generationConfig'))
   if (!Object.keys(config).every((name) => passedConfig.has(name)) || !isTextOnly(config.responseModalities))
     return false
   if (!hasOnlyFunctions(body, members.find('tools'))) return false
   if (!suspicious.some((word) => hasBytes(body, word))) return true
-  const contents = parsed('contents')
-  const system = parsed('systemInstruction')
+  const contents = fields.value('contents')
+  const system = fields.value('systemInstruction')
   return Array.isArray(contents) && contents.every(isKnown) && (system === undefined || isKnown(system))
 }
 
@@ -95,7 +86,7 @@ export function editRequest(envelope: Envelope, edits: RequestEdits): EditedRequ
   const { body: bytes, members, outputCap } = envelope
   const body = new BodyEdits(envelope, edits)
   const config = members.find('generationConfig')
-  const settings = config && objectAt(bytes, spanOf(config))
+  const settings = objectIn(bytes, config)
   const written = settings?.find('maxOutputTokens')
   const cap = body.cap(written, '/generationConfig/maxOutputTokens')
   if (cap !== undefined && cap !== outputCap) {
@@ -114,12 +105,7 @@ function cutIds(body: Uint8Array, contents: JsonMember | undefined): ByteEdit[] 
   const parts = elementsOf(body, contents).flatMap((span) => elementsOf(body, objectAt(body, span)?.find('parts')))
   return parts.flatMap((span) => {
     const part = objectAt(body, span)
-    const call = part?.find('functionCall') ?? part?.find('functionResponse')
-    const members = call && objectAt(body, spanOf(call))
+    const members = objectIn(body, part?.find('functionCall') ?? part?.find('functionResponse'))
     return members ? removeMembers(members, ['id']) : []
   })
-}
-
-function spanOf({ valueStart, valueEnd }: JsonMember): JsonSpan {
-  return { start: valueStart, end: valueEnd }
 }

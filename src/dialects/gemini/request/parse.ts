@@ -41,10 +41,11 @@ export function parseRequest(envelope: Envelope): ParsedRequest | Failure {
 }
 
 const supported = ['contents', 'systemInstruction', 'tools', 'toolConfig', 'generationConfig', 'model', 'serviceTier']
+/** The same as in the canonical form. */
+const samplingNames = ['temperature', 'topP', 'topK', 'presencePenalty', 'frequencyPenalty', 'seed'] as const
 const supportedConfig = [
-  ...['temperature', 'topP', 'topK', 'maxOutputTokens', 'stopSequences', 'responseMimeType', 'responseSchema', 'seed'],
-  ...['responseJsonSchema', '_responseJsonSchema', 'presencePenalty', 'frequencyPenalty', 'thinkingConfig'],
-  'candidateCount',
+  ...[...samplingNames, 'maxOutputTokens', 'stopSequences', 'responseMimeType', 'responseSchema'],
+  ...['responseJsonSchema', '_responseJsonSchema', 'thinkingConfig', 'candidateCount'],
 ]
 
 function parseConversation(body: RequestFields, envelope: Envelope, context: ParseContext): Conversation {
@@ -52,20 +53,13 @@ function parseConversation(body: RequestFields, envelope: Envelope, context: Par
   const config = body.optionalObject('generationConfig')
   const isText = (value: unknown) => Array.isArray(value) && value.every((each) => each === 'TEXT')
   const modalities = { isDefault: isText, reason: 'Only text is generated here. Leave out `responseModalities`.' }
-  collectUnsupported(config, supportedConfig, context, new Map([['responseModalities', modalities]]))
+  collectUnsupported(config, supportedConfig, context, { responseModalities: modalities })
   return {
     system: systemOf(body),
     turns: parseContents(body, context),
     tools: parseTools(body, context),
     toolChoice: parseChoice(body),
-    sampling: {
-      temperature: config?.optionalNumber('temperature'),
-      topP: config?.optionalNumber('topP'),
-      topK: config?.optionalNumber('topK'),
-      presencePenalty: config?.optionalNumber('presencePenalty'),
-      frequencyPenalty: config?.optionalNumber('frequencyPenalty'),
-      seed: config?.optionalNumber('seed'),
-    },
+    sampling: Object.fromEntries(samplingNames.map((name) => [name, config?.optionalNumber(name)])),
     outputCap: envelope.outputCap,
     stop: (config?.optionalList('stopSequences') ?? []).filter((each) => typeof each === 'string'),
     reasoning: config && parseThinking(config),

@@ -5,12 +5,10 @@ import { hasBytes } from '../../../wire/bytes.ts'
 import {
   type ByteEdit,
   insertMember,
-  JsonFault,
   type JsonMember,
   type JsonMembers,
   type JsonSpan,
   memberKind,
-  readJsonValueMembers,
 } from '../../../wire/json.ts'
 import {
   BodyEdits,
@@ -18,6 +16,7 @@ import {
   type EditedRequest,
   elementsOf,
   objectAt,
+  objectIn,
   type PaidMembers,
   type RequestEdits,
   removeMembersIf,
@@ -90,8 +89,8 @@ function requestUsage(body: BodyEdits, { body: bytes, members }: Envelope): void
   const options = members.find('stream_options')
   if (!options) return body.add('stream_options', '{"include_usage":true}')
   if (memberKind(bytes, options) === 'null') return body.replace(options, '{"include_usage":true}')
-  const inner = readJsonValueMembers(bytes, options.valueStart, options.valueEnd)
-  if (inner instanceof JsonFault) return
+  const inner = objectIn(bytes, options)
+  if (!inner) return
   const include = inner.find('include_usage')
   if (include) body.replace(include, 'true')
   else body.changes.push(insertMember(bytes, inner, 'include_usage', 'true'))

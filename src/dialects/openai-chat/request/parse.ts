@@ -17,7 +17,7 @@ import type { Envelope, ParsedRequest } from '../../canonical/translation.ts'
 import { breakpointOf } from '../../request/cache-marks.ts'
 import {
   collectUnsupported,
-  type OwnField,
+  type OwnFields,
   type ParseContext,
   parseBody,
   type RequestFields,
@@ -70,12 +70,8 @@ function pointersOf(body: RequestFields, reasoning: string | undefined): Pointer
   return {
     system: '/messages/0',
     outputCap: body.value('max_completion_tokens') === undefined ? '/max_tokens' : '/max_completion_tokens',
-    stop: '/stop',
-    outputFormat: '/response_format',
     endUserId: endUserPointer(body),
-    serviceTier: '/service_tier',
     parallelTools: impliesOneCall(body) ? '/functions' : '/parallel_tool_calls',
-    automaticCache: '/cache_control',
     reasoning,
   }
 }
@@ -118,14 +114,8 @@ function parseReasoning(body: RequestFields): { settings: ReasoningSettings; poi
   const visible = visibility(body, reasoning)
   if (effort === undefined && budgetTokens === undefined && mode === undefined && visible === undefined)
     return undefined
-  const pointer = native
-    ? '/reasoning_effort'
-    : reasoning
-      ? '/reasoning'
-      : thinking
-        ? '/thinking'
-        : '/include_reasoning'
-  return { settings: { effort, budgetTokens, mode, visible }, pointer }
+  const written = native ? 'reasoning_effort' : reasoning ? 'reasoning' : thinking ? 'thinking' : 'include_reasoning'
+  return { settings: { effort, budgetTokens, mode, visible }, pointer: `/${written}` }
 }
 
 function tokens(fields: RequestFields | undefined, name: string): number | undefined {
@@ -148,8 +138,7 @@ function visibility(body: RequestFields, reasoning: RequestFields | undefined): 
   return exclude === undefined ? body.optionalBoolean('include_reasoning') : !exclude
 }
 
-// Fields without an equivalent in other dialects. A field that changes the shape of the response or a guarantee is
-// refused; others are omitted with a warning; explicit defaults are ignored.
+// Fields without an equivalent in other dialects.
 
 /** Parsed elsewhere, or without meaning for a provider. */
 const supported = [
@@ -162,35 +151,31 @@ const supported = [
 ]
 
 /** Searches that hosts run at most if the caller sets no limit. */
-const searching: OwnField = { addsInput: true, maxSearches: 20 }
+const searching = { addsInput: true, maxSearches: 20 }
 
 const isZero = (value: unknown) => value === 0
 const isText = (value: unknown) => Array.isArray(value) && value.every((modality) => modality === 'text')
 
-/** Fields with a reason change the response, and are refused. */
-const otherFields: ReadonlyMap<string, OwnField> = new Map<string, OwnField>([
-  [
-    'n',
-    {
-      isDefault: (value) => value === 1,
-      reason: 'This model gives one answer per request: leave out `n`, or send the request several times.',
-    },
-  ],
-  ['logprobs', { reason: '`logprobs` are not available for this model.' }],
-  ['top_logprobs', { isDefault: isZero, reason: '`top_logprobs` are not available for this model.' }],
-  ['audio', { wantsAudio: true, reason: '`audio` output is not available for this model.' }],
-  [
-    'modalities',
-    { isDefault: isText, wantsAudio: true, reason: '`modalities` other than text are not available for this model.' },
-  ],
-  ['moderation', { reason: '`moderation` is not available for this model.' }],
-  ['web_search_options', { ...searching, reason: '`web_search_options` is not available for this model.' }],
-  ['plugins', searching],
-  ['search_parameters', searching],
-  ['web_search', searching],
-  ['min_p', { isDefault: isZero }],
-  ['repetition_penalty', { isDefault: (value) => value === 1 }],
-])
+const otherFields: OwnFields = {
+  n: {
+    isDefault: (value) => value === 1,
+    reason: 'This model gives one answer per request: leave out `n`, or send the request several times.',
+  },
+  logprobs: { reason: '`logprobs` are not available for this model.' },
+  top_logprobs: { isDefault: isZero, reason: '`top_logprobs` are not available for this model.' },
+  audio: { wantsAudio: true, reason: '`audio` output is not available for this model.' },
+  modalities: {
+    ...{ isDefault: isText, wantsAudio: true },
+    reason: '`modalities` other than text are not available for this model.',
+  },
+  moderation: { reason: '`moderation` is not available for this model.' },
+  web_search_options: { ...searching, reason: '`web_search_options` is not available for this model.' },
+  plugins: searching,
+  search_parameters: searching,
+  web_search: searching,
+  min_p: { isDefault: isZero },
+  repetition_penalty: { isDefault: (value) => value === 1 },
+}
 
 /** Known members of settings that are objects; others are omitted with a warning. */
 const knownInside: Readonly<Record<string, readonly string[]>> = {

@@ -23,7 +23,7 @@ import type { CallForm, ContentTags, Envelope, ParsedRequest } from '../../canon
 import { breakpointOf } from '../../request/cache-marks.ts'
 import {
   collectUnsupported,
-  type OwnField,
+  type OwnFields,
   type ParseContext,
   parseBody,
   type RequestFields,
@@ -101,8 +101,6 @@ function parseConversation(
       outputFormat: '/text/format',
       reasoning: '/reasoning',
       endUserId: endUserPointer(body),
-      serviceTier: '/service_tier',
-      parallelTools: '/parallel_tool_calls',
     },
   }
 }
@@ -133,16 +131,15 @@ const knownInside: Readonly<Record<string, readonly string[]>> = {
   stream_options: ['include_obfuscation', 'include_usage'],
 }
 
-const otherFields = new Map<string, OwnField>([
-  ['truncation', { isDefault: (value) => value === 'disabled' }],
+const otherFields: OwnFields = {
+  truncation: { isDefault: (value) => value === 'disabled' },
   // Reasoning always comes encrypted, and the other parts have no place here.
-  ['include', { isDefault: isEncryptedReasoning }],
-  ['top_logprobs', { isDefault: (value) => value === 0, reason: '`top_logprobs` are not available for this model.' }],
-  [
-    'max_tool_calls',
-    { reason: '`max_tool_calls` limits tools that a provider runs, which are not available for this model.' },
-  ],
-])
+  include: { isDefault: isEncryptedReasoning },
+  top_logprobs: { isDefault: (value) => value === 0, reason: '`top_logprobs` are not available for this model.' },
+  max_tool_calls: {
+    reason: '`max_tool_calls` limits tools that a provider runs, which are not available for this model.',
+  },
+}
 const supportedWithStore = [...supported, 'store']
 
 function isEncryptedReasoning(value: unknown): boolean {
