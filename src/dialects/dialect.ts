@@ -90,7 +90,6 @@ export interface Dialect extends UpstreamDialect {
   renderStreamFailure(failure: Failure, requestId: RequestId, numbering?: EventNumbering | undefined): Uint8Array
 }
 
-/** All dialects by id. */
 export type Dialects = Readonly<Record<DialectId, UpstreamDialect>>
 
 // The caller's remaining limits, as surfaces report them in headers.

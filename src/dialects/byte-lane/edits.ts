@@ -74,7 +74,6 @@ export interface ToolList {
   readonly at: string
 }
 
-/** Collects the edits of one body. */
 export class BodyEdits {
   readonly changes: ByteEdit[] = []
   // Made when they are needed, which most requests do not.
@@ -111,7 +110,6 @@ export class BodyEdits {
     }
   }
 
-  /** Adds a member at the end of the body. */
   add(name: string, json: string): void {
     this.#added ??= []
     this.#added.push(`"${name}":${json}`)

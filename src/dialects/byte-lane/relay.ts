@@ -16,18 +16,12 @@ import { type ByteEdit, type JsonSpan, JsonSpans, spliceBytes } from '../../wire
 import { readSseRecord, SseSpans, SseSplitter, sseComment, sseEvent, withoutControlLines } from '../../wire/sse.ts'
 import { type ProviderFault, replyFault } from '../canonical/faults.ts'
 import { recordOf } from '../canonical/json.ts'
-import type { ChargeQuoter, Envelope, EventNumbering, StateEcho } from '../canonical/translation.ts'
+import type { Envelope, EventNumbering, ReplyFacts } from '../canonical/translation.ts'
 
-export interface RelayContext extends ChargeQuoter {
+export interface RelayContext extends ReplyFacts {
   readonly envelope: Pick<Envelope, 'choices'>
   /** The catalog id as JSON; replaces the provider's model name. */
   readonly modelJson: Uint8Array
-  readonly wantsStreamUsage: boolean
-  /** The output cap is lower than the caller's, because the wallet or a spend limit covers no more. */
-  readonly isCapLowered?: boolean
-  readonly stateEcho?: StateEcho | undefined
-  /** Decimal USD digits for `cost` in the usage object. */
-  quotedUsd(usage: Usage): string
 }
 
 /** One stream: provider bytes in, client bytes out, and what was learned from them. */

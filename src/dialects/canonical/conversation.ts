@@ -258,6 +258,14 @@ export function turnPointer(turn: Turn | undefined): string {
   return turn?.pointer ?? '/messages'
 }
 
+/** Adds a turn. Adjacent assistant turns are one turn to the model. */
+export function addTurn(turns: Turn[], turn: Turn): void {
+  const last = turns.at(-1)
+  if (turn.role === 'assistant' && last?.role === 'assistant') {
+    turns.splice(-1, 1, { ...last, blocks: [...last.blocks, ...turn.blocks] })
+  } else turns.push(turn)
+}
+
 export function pointerTo({ pointers }: Conversation, name: keyof Pointers): string {
   return pointers?.[name] ?? usual[name]
 }

@@ -180,27 +180,31 @@ export interface StateEcho {
   readonly previous_response_id: string | null
 }
 
-export interface RenderContext extends ChargeQuoter {
+/** What both lanes know about a request when they write its reply. */
+export interface ReplyFacts extends ChargeQuoter {
+  readonly wantsStreamUsage: boolean
+  /** The output cap is lower than the caller's, because the wallet or a spend limit covers no more. */
+  readonly isCapLowered?: boolean
+  readonly stateEcho?: StateEcho | undefined
+  /** Decimal USD digits for the usage object. */
+  quotedUsd(usage: Usage): string
+}
+
+export interface RenderContext extends ReplyFacts {
   /** The catalog id. */
   readonly model: string
   readonly requestId: RequestId
   /** Epoch seconds, for dialects with timestamps in replies. */
   readonly createdSeconds: number
-  readonly wantsStreamUsage: boolean
   /** The caller offered its tools in the dialect's older form and expects the single call of a reply in that form. */
   readonly legacyCalls?: boolean
-  /** The output cap is lower than the caller's, because the wallet or a spend limit covers no more. */
-  readonly isCapLowered?: boolean
   /** Estimated before the call; shown until the provider reports usage. */
   readonly estimatedInputTokens: number
   readonly callForms?: ReadonlyMap<string, CallForm> | undefined
   readonly echo?: ParsedRequest['echo'] | undefined
   readonly replyForm?: ReplyForm | undefined
-  readonly stateEcho?: StateEcho | undefined
   /** For reasoning of other dialects. */
   readonly contentTags?: ContentTags | undefined
-  /** Decimal USD digits for the usage object. */
-  quotedUsd(usage: Usage): string
 }
 
 /** In dialects that number the events of a stream. */

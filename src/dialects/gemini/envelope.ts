@@ -83,19 +83,13 @@ export function matchPath(path: string): ModelPath | undefined {
   return { encodedModel: operation ? target.slice(0, colon) : target, operation }
 }
 
-export interface CallPath {
-  /** Decoded; model ids contain slashes. */
-  readonly model: string
-  /** A key of `operations`. */
-  readonly verb: string
-  /** `alt=sse`; without it a stream is one JSON list. */
-  readonly wantsEvents: boolean
-}
-
 const pattern = /\/models\/([^?#]+):([A-Za-z]+)\/?(?:\?([^#]*))?(?:#.*)?$/
 
-/** undefined = not the address of a call. */
-export function readCallPath(url: string): CallPath | undefined {
+/**
+ * undefined = not the address of a call. `model`: decoded, because ids contain slashes. `verb`: a key of `operations`.
+ * `wantsEvents`: `alt=sse`; without it a stream is one JSON list.
+ */
+export function readCallPath(url: string) {
   const [, encoded, verb, query = ''] = pattern.exec(url) ?? []
   if (encoded === undefined || verb === undefined) return undefined
   return { model: decoded(encoded), verb, wantsEvents: new URLSearchParams(query).get('alt') === 'sse' }

@@ -5,6 +5,7 @@
 
 import {
   type AssistantBlock,
+  addTurn,
   type Conversation,
   type RawJson,
   type ReasoningBlock,
@@ -95,22 +96,13 @@ export function readProof(signature: string | undefined, issuer: string): Reason
  * wire. Consecutive assistant turns are joined, as they are one turn to the model, and empty text is removed.
  */
 export function restoreThinking(turns: readonly Turn[], issuer: string, warnings: WarningList): Turn[] {
-  return joined(turns).map((turn) => {
+  const joined: Turn[] = []
+  for (const turn of turns) addTurn(joined, turn)
+  return joined.map((turn) => {
     if (turn.role !== 'assistant') return turn
     const warn = () => warnings.add('thinking_dropped', turnPointer(turn))
     return { ...turn, blocks: restored(turn.blocks, issuer, warn) }
   })
-}
-
-function joined(turns: readonly Turn[]): Turn[] {
-  const list: Turn[] = []
-  for (const turn of turns) {
-    const last = list.at(-1)
-    if (turn.role === 'assistant' && last?.role === 'assistant') {
-      list.splice(-1, 1, { ...last, blocks: [...last.blocks, ...turn.blocks] })
-    } else list.push(turn)
-  }
-  return list
 }
 
 function restored(blocks: readonly AssistantBlock[], issuer: string, warn: () => void): AssistantBlock[] {

@@ -145,7 +145,6 @@ export abstract class SseReplyParser implements StreamParser {
     return this.take()
   }
 
-  /** The events since the last call. */
   protected take(): readonly ReplyEvent[] {
     return this.reply.take()
   }

@@ -83,7 +83,6 @@ export function mediaByContent(base64: string, label: string, pointer: string): 
 // Refusing media that a target does not accept, before anything is sent. The gateway does not convert media; another
 // route of the model may accept them.
 
-/** `place` is the pointer to the message. */
 export function refuseMediaUrl({ kind }: MediaSource, { mediaUrls }: TargetRules, pointer: string): void {
   if (kind === 'url' && mediaUrls === false) {
     refuseAt(pointer, 'This model does not take images and documents by URL here; send the data instead.')

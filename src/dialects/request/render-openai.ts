@@ -97,8 +97,6 @@ function typed({ isNested }: OpenaiForm, type: string, members: Members, mark: M
   return jsonObject({ type: jsonString(type), [type]: jsonObject(members), ...mark })
 }
 
-// Settings.
-
 /** `effort`: the requested one; undefined = none. */
 export function samplingMembers(
   { sampling }: Conversation,
@@ -159,15 +157,10 @@ function serviceTier(conversation: Conversation, { form, warnings }: OpenaiRende
 
 // The output format: native where the target supports it, otherwise requested by instruction, with a warning.
 
-export interface RenderedFormat {
-  readonly format?: RawJson
-  /** Appended to the system prompt. */
-  readonly instruction?: string
-}
-
 export const anyObjectFormat = '{"type":"json_object"}'
 
-export function renderFormat(conversation: Conversation, { form, rules, warnings }: OpenaiRendering): RenderedFormat {
+/** `instruction`: appended to the system prompt. */
+export function renderFormat(conversation: Conversation, { form, rules, warnings }: OpenaiRendering) {
   const { outputFormat } = conversation
   if (!outputFormat) return {}
   const pointer = pointerTo(conversation, 'outputFormat')

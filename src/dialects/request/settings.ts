@@ -73,7 +73,7 @@ function clampedTemperature(temperature: number, { rules, warnings, temperatureM
   return clamped
 }
 
-/** `least`: the provider refuses a lower cap. */
+/** `min`: the provider refuses a lower cap. */
 export function renderOutputCap(
   conversation: Conversation,
   { maxOutputTokens: max = Number.POSITIVE_INFINITY, defaultOutputCap }: Target,

@@ -168,8 +168,6 @@ class MessagesStreamParser extends SseReplyParser {
   }
 }
 
-// Stop reasons.
-
 const stopsByReason: Readonly<Record<string, StopReason>> = {
   end_turn: 'end',
   stop_sequence: 'stop-sequence',

@@ -91,7 +91,6 @@ export interface HistoryContext {
   readonly pointer: string
 }
 
-/** A turn with its blocks for the wire. */
 interface RenderedTurn {
   readonly turn: Turn
   readonly blocks: readonly WireBlock[]
@@ -253,7 +252,6 @@ export function renderSystem(conversation: Conversation, warnings: WarningList):
 
 const imageTypes = ['image/jpeg', 'image/png', 'image/gif', 'image/webp']
 
-/** `place` names the message in a refusal. */
 function renderImage(image: ImageBlock, rules: TargetRules, pointer: string): WireBlock {
   const { source, cacheMark } = image
   const mediaType = source.kind === 'data' ? knownMediaType(source.base64, source.mediaType) : undefined

@@ -148,15 +148,13 @@ function renderServiceTier(conversation: Conversation, { rules, warnings }: Rend
 
 // The output format: native where the target supports it, otherwise through a hidden function.
 
-interface RenderedFormat {
-  /** Members of generationConfig. */
-  readonly members: Members
-  readonly hiddenTool?: HiddenTool
-}
+const json = { responseMimeType: '"application/json"' }
 
-const json: Members = { responseMimeType: '"application/json"' }
-
-function renderFormat(conversation: Conversation, rendering: Rendering): RenderedFormat {
+/** `members`: of generationConfig. `hiddenTool`: a function added by the gateway, for a JSON answer. */
+function renderFormat(
+  conversation: Conversation,
+  rendering: Rendering,
+): { readonly members: Members; readonly hiddenTool?: HiddenTool } {
   const { outputFormat, tools } = conversation
   if (!outputFormat) return { members: {} }
   const { rules, warnings } = rendering
@@ -173,7 +171,9 @@ function renderFormat(conversation: Conversation, rendering: Rendering): Rendere
   return { members: { ...json, responseJsonSchema: result.schema } }
 }
 
-function hiddenTool(format: OutputFormat, { rules, names, warnings, schemas }: Rendering, pointer: string): HiddenTool {
+type HiddenTool = ReturnType<typeof hiddenTool>
+
+function hiddenTool(format: OutputFormat, { rules, names, warnings, schemas }: Rendering, pointer: string) {
   if (rules.forcedToolChoice === false) return refuseAt(pointer, 'This model cannot be held to a JSON form.')
   const isSchema = format.kind === 'json-schema'
   const parameters = toolParameters(isSchema ? format.schema : '{"type":"object"}', schemas)
@@ -191,13 +191,6 @@ function hiddenTool(format: OutputFormat, { rules, names, warnings, schemas }: R
 
 /** Declarations per request (docs of 2026-11). */
 const toolsMaxDefault = 512
-
-/** A function added by the gateway, through which the model gives a JSON answer. */
-interface HiddenTool {
-  readonly name: string
-  readonly parameters: RawJson
-  readonly description: string
-}
 
 /** Returns members of the body, and what the reply must be mapped back by. */
 function renderTools(conversation: Conversation, hidden: HiddenTool | undefined, rendering: Rendering) {
@@ -480,7 +473,7 @@ const typeOfEnding: Readonly<Record<string, string>> = {
   pdf: 'application/pdf',
 }
 
-/** Empty text gives no part, because the provider refuses it. `place` names the message in a refusal. */
+/** Empty text gives no part, because the provider refuses it. */
 function renderParts(block: ContentBlock, rendering: Rendering, pointer: string): RawJson[] {
   switch (block.kind) {
     case 'text':

@@ -25,7 +25,6 @@ export class ChatStreamRelay extends RecordRelay {
   #last: Uint8Array | undefined
   /** The meter's count over all chunks so far. */
   #seen = 0
-  /** Choices that have ended. */
   readonly #ended = new Set<unknown>()
   protected readonly renderUsage = renderUsage
 
@@ -176,7 +175,6 @@ export function isMeaningfulChunk(json: string): boolean {
   return hasMeaning(parseRecord(json)?.choices, 'delta')
 }
 
-/** Whether a choice has output or has ended. */
 function hasMeaning(choices: unknown, member: 'delta' | 'message'): boolean {
   return listOf(choices).some((value) => {
     const choice = recordOf(value)

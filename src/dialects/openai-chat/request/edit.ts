@@ -125,7 +125,6 @@ function messageEdits({ body, members }: Envelope, rules: TargetRules): ByteEdit
 interface MessageEdits {
   /** `developer` becomes `system`. */
   readonly renameDeveloper: boolean
-  /** Remove all reasoning. */
   readonly stripReasoning: boolean
   /** Remove reasoning with our signature. */
   readonly stripOurSignatures: boolean

@@ -105,13 +105,11 @@ export class ResponsesStreamRelay extends RecordRelay {
   /** The provider stores nothing and was given no earlier response, so it says so. */
   #withState(record: Uint8Array): Uint8Array {
     const { stateEcho } = this.context
-    const event = stateEcho && parseRecord(readSseRecord(record).data ?? '')
-    if (!event || !isRecord(event.response)) return record
-    const { output } = event.response
-    const isLeftOut = this.#items.length > 0 && Array.isArray(output) && output.length === 0
-    const response = { ...event.response, ...stateEcho, ...(isLeftOut && { output: this.#items }) }
-    const edited = { ...event, response }
-    const written = sseEvent(textOf(event.type), JSON.stringify(edited))
+    if (!stateEcho) return record
+    const written = withResponse(record, ({ output }) => {
+      const isLeftOut = this.#items.length > 0 && Array.isArray(output) && output.length === 0
+      return { ...stateEcho, ...(isLeftOut && { output: this.#items }) }
+    })
     this.sse.read(written)
     this.#json.read(written, this.sse.dataStart, this.sse.dataEnd)
     return written
@@ -148,10 +146,21 @@ export class ResponsesStreamRelay extends RecordRelay {
 
 /** The same response as one that failed; see `unpaidError`. */
 function asUnpaid(record: Uint8Array): Uint8Array {
-  const event = parseRecord(readSseRecord(record).data ?? '')
-  if (!event || !isRecord(event.response)) return record
-  const response = { ...event.response, status: 'failed', error: parseJson(unpaidError), incomplete_details: null }
-  return sseEvent('response.failed', JSON.stringify({ ...event, type: 'response.failed', response }))
+  const failed = { status: 'failed', error: parseJson(unpaidError), incomplete_details: null }
+  return withResponse(record, () => failed, 'response.failed')
+}
+
+/** The record with other members in its response; unchanged if it has none. */
+function withResponse(
+  record: Uint8Array,
+  membersFor: (response: Record<string, unknown>) => object,
+  newType?: string,
+): Uint8Array {
+  const event = recordOf(parseRecord(readSseRecord(record).data ?? ''))
+  if (!isRecord(event.response)) return record
+  const type = newType ?? textOf(event.type)
+  const response = { ...event.response, ...membersFor(event.response) }
+  return sseEvent(type, JSON.stringify({ ...event, ...(newType && { type }), response }))
 }
 
 export const relayReply: RelayReply = (body, context) => {

@@ -143,8 +143,6 @@ class ResponsesRenderer extends BlockRenderer {
     return written
   }
 
-  // Messages.
-
   #startPart(block: ReplyBlock & { readonly kind: 'text' | 'refusal' }): string {
     let written = block.kind === 'text' && block.apart ? this.#endMessage() : ''
     if (!this.#message) {
@@ -232,8 +230,6 @@ class ResponsesRenderer extends BlockRenderer {
     return this.#itemEvent(type, { summary_index: '0', ...members })
   }
 
-  // Calls.
-
   #startCall(call: ReplyCall): string {
     const ended = this.#endMessage()
     this.#item = this.#newId(callTypes(call).prefix)
@@ -279,8 +275,6 @@ class ResponsesRenderer extends BlockRenderer {
       namespace: jsonString(form?.namespace),
     })
   }
-
-  // Items and events.
 
   #newId(prefix: string): string {
     return `${prefix}_${this.#id.slice('resp_'.length)}_${this.#output.length}`

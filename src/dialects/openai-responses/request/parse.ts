@@ -4,6 +4,7 @@
 import type { Failure } from '../../../kernel/failure.ts'
 import {
   type AssistantBlock,
+  addTurn,
   type ContentBlock,
   type Conversation,
   type DocumentBlock,
@@ -176,12 +177,8 @@ function parseItems(body: RequestFields, context: ItemContext): Pick<Conversatio
   const turns: Turn[] = []
   for (const item of input) {
     const turn = parseItem(item, context)
-    const last = turns.at(-1)
-    if (!turn) continue
-    if (turn.role === 'system' && turns.length === 0) system.push(...turn.blocks)
-    else if (turn.role === 'assistant' && last?.role === 'assistant') {
-      turns.splice(-1, 1, { ...last, blocks: [...last.blocks, ...turn.blocks] })
-    } else turns.push(turn)
+    if (turn?.role === 'system' && turns.length === 0) system.push(...turn.blocks)
+    else if (turn) addTurn(turns, turn)
   }
   return { system, turns }
 }
