@@ -8,7 +8,7 @@ import type { Caller } from '../tenancy/caller.ts'
 import { createBodyRoom } from '../wire/read-body.ts'
 import { type AdmitDependencies, admit } from './admit.ts'
 import { GatewayRequest } from './request.ts'
-import { endRefused, type SettlementDependencies } from './settlement.ts'
+import { endWithError, type SettlementDependencies } from './settlement.ts'
 
 const caller: Caller = {
   keyId: 'key_1',
@@ -80,7 +80,7 @@ test('frees the concurrency slot however the request ends', async () => {
     const each = start(http)
     const failure = await admit(deps, each, openaiChat.readEnvelope, () => 0)
     expect(failure).toMatchObject({ status })
-    endRefused(settling, each, failure as Failure)
+    endWithError(settling, each, failure as Failure)
     const next = limiter.arrive(caller.limits)
     expect([status, next.kind]).toEqual([status, 'arrived'])
     if (next.kind === 'arrived') next.end()
@@ -89,6 +89,6 @@ test('frees the concurrency slot however the request ends', async () => {
   const each = start(upload(1))
   await expect(admit(deps, each, openaiChat.readEnvelope, () => 0)).rejects.toThrow('a defect')
   expect(isFull()).toBe(true)
-  endRefused(settling, each, new Failure('INTERNAL', 'failed'))
+  endWithError(settling, each, new Failure('INTERNAL', 'failed'))
   expect(isFull()).toBe(false)
 })

@@ -94,7 +94,6 @@ export async function attempt(
   { isFresh, isLast, superseded }: AttemptOptions,
 ): Promise<Answered | AttemptFault> {
   const recorded = request.beginAttempt(candidate)
-  request.hold?.markSent()
   if (request.clientGone.aborted) {
     const left = attemptFault('client left')
     request.endAttempt(recorded, describeFault(left))
@@ -116,6 +115,7 @@ export async function attempt(
   let gotHeaders = false
   let result: Answered | AttemptFault
   ticker.watch(deadline)
+  request.hold?.markSent()
   try {
     const { provider, endpoint } = candidate
     const { path, headers, body } = lane

@@ -16,7 +16,7 @@ import { countTokensInChunks } from './estimate.ts'
 import { answerHeaders } from './headers.ts'
 import { GatewayRequest } from './request.ts'
 import type { RunDependencies, RunRequest } from './run.ts'
-import { endClientLeft, endRefused, endUncharged } from './settlement.ts'
+import { endClientLeft, endUncharged, endWithError } from './settlement.ts'
 
 interface Count {
   readonly body: Uint8Array<ArrayBuffer>
@@ -38,7 +38,8 @@ export function createCountTokens(deps: RunDependencies): RunRequest {
     const { path: upstreamPath } = counting
     try {
       const refused = await admit(deps, request, counting.readEnvelope, () => 0)
-      if (refused) return request.clientGone.aborted ? endClientLeft(deps, request) : endRefused(deps, request, refused)
+      if (refused)
+        return request.clientGone.aborted ? endClientLeft(deps, request) : endWithError(deps, request, refused)
       const able = request.plan.ordered.filter(({ dialect }) => dialect.id === surface.id)
       if (upstreamPath === undefined || able.length === 0) return await answerEstimate(request)
       const outcome = await attemptCandidates(withoutLearning, {
@@ -52,9 +53,9 @@ export function createCountTokens(deps: RunDependencies): RunRequest {
       if (outcome.clientLeft) return endClientLeft(deps, request)
       // A request that no route accepts is refused; if no route could count, the tokens are estimated.
       if (!outcome.isFinal) return await answerEstimate(request)
-      return endRefused(deps, request, exhaustedFailure(request.model.id, outcome))
+      return endWithError(deps, request, exhaustedFailure(request.model.id, outcome))
     } catch (error) {
-      return endRefused(deps, request, deps.onDefect(error, request.record.id))
+      return endWithError(deps, request, deps.onDefect(error, request.record.id))
     }
   }
 
@@ -73,7 +74,7 @@ export function createCountTokens(deps: RunDependencies): RunRequest {
   /** Estimates from the text that the model would read; a header says that it is an estimate. */
   async function answerEstimate(request: GatewayRequest): Promise<Response> {
     const parsed = request.parsed()
-    if (parsed instanceof Failure) return endRefused(deps, request, parsed)
+    if (parsed instanceof Failure) return endWithError(deps, request, parsed)
     const tokens = await countTokensInChunks(parsed.conversation)
     const response = answer(request.surface.tokenCount?.renderCount(tokens) ?? '', request)
     response.headers.set('x-tollgate-usage', 'estimated')

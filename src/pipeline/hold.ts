@@ -174,7 +174,10 @@ export class Hold {
     this.growAtBytes = this.#nextGrowth()
   }
 
-  /** Decides the charge of a usage: its cost, as far as the wallet can pay it. The caller is quoted exactly this. */
+  /**
+   * Decides the charge of a usage: its cost, as far as the wallet can pay it. The caller is quoted exactly this. On
+   * PostgreSQL the whole cost is quoted, and the settlement may take less (decision 0012).
+   */
   quote(usage: Usage): Nano {
     if (this.#pricedUsage !== usage) {
       this.#pricedUsage = usage

@@ -32,8 +32,8 @@ import {
   type End,
   endClientLeft,
   endFailed,
-  endRefused,
   endUncharged,
+  endWithError,
   goneResponse,
   type Settled,
   type SettlementDependencies,
@@ -84,7 +84,7 @@ export function createRunRequest(
 
       const key = http.headers.get('idempotency-key')
       const replay = key === null ? undefined : await claimKey(deps.idempotencyKeys, request, key)
-      if (replay) return replay instanceof Failure ? endRefused(deps, request, replay) : answerStored(replay, request)
+      if (replay) return replay instanceof Failure ? endWithError(deps, request, replay) : answerStored(replay, request)
 
       const recalling = request.recallReasoning()
       if (recalling) await recalling
@@ -110,12 +110,12 @@ export function createRunRequest(
       const answer = await untilDeadline(clock.monotonicMs() + earlyHeadersMs(http.headers), trying, ticker)
       return await answerStreamed(answer === 'not yet' ? trying : answer, request)
     } catch (error) {
-      return endRefused(deps, request, deps.onDefect(error, request.record.id))
+      return endWithError(deps, request, deps.onDefect(error, request.record.id))
     }
   }
 
   function refuseUnsent(request: GatewayRequest, failure: Failure): Response {
-    return request.clientGone.aborted ? endClientLeft(deps, request) : endRefused(deps, request, failure)
+    return request.clientGone.aborted ? endClientLeft(deps, request) : endWithError(deps, request, failure)
   }
 
   /** The stored answer of the first request under the same idempotency key; it costs nothing. */
@@ -158,7 +158,7 @@ export function createRunRequest(
   ): Response {
     if (unsettled) return failureResponse(surface, unsettled, headers, record.id)
     headers['content-type'] = 'application/json'
-    if (record.costUsd !== undefined) headers['x-tollgate-cost'] = record.costUsd
+    if (record.chargeUsd !== undefined) headers['x-tollgate-cost'] = record.chargeUsd
     if (reply.usage.source === 'estimated') headers['x-tollgate-usage'] = 'estimated'
     return new Response(reply.body, { headers })
   }
@@ -191,9 +191,9 @@ export function createRunRequest(
     return new Response(body, { headers })
   }
 
-  /** Ends a request that no provider answered. */
+  /** Ends a request that no provider answered. A stream whose headers were sent early ends in `Pump` instead. */
   async function endUnanswered(answer: Unanswered, request: GatewayRequest): Promise<Response> {
-    if (answer instanceof Failure) return endRefused(deps, request, answer)
+    if (answer instanceof Failure) return endWithError(deps, request, answer)
     await settle(deps, request, { ending: 'client left before content' })
     return goneResponse()
   }

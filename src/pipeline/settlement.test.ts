@@ -14,8 +14,8 @@ import {
   billedUsage,
   type Ending,
   endClientLeft,
-  endRefused,
   endUncharged,
+  endWithError,
   type SettlementDependencies,
   settle,
 } from './settlement.ts'
@@ -119,11 +119,11 @@ function start() {
 test('ends a charged request once: a later error only gets a response', async () => {
   const { deps, request, record, counts, requestLines } = start()
   await settle(deps, request, complete, measured)
-  expect(endRefused(deps, request, defect).status).toBe(500)
+  expect(endWithError(deps, request, defect).status).toBe(500)
   expect(endClientLeft(deps, request).status).toBe(499)
   endUncharged(deps, request)
   expect(await settle(deps, request, { ending: 'ended by us', failure: defect }, measured)).toEqual({
-    cost: '0.000000005',
+    chargeUsd: '0.000000005',
   })
   expect(counts).toEqual({ ...none, ended: 1, kept: 1, observed: 1 })
   expect(requestLines()).toBe(1)
@@ -143,15 +143,15 @@ test('records what a shared wallet paid, if it is less than quoted', async () =>
     return { ...charged, charge: 3n, posted: 0n } as SettleEnd
   }
   record.caller = { keyId: 'key_1', projectId: 'prj_1', workspaceId: 'ws_1' }
-  expect(await settle(deps, request, complete, measured)).toEqual({ cost: '0.000000003' })
+  expect(await settle(deps, request, complete, measured)).toEqual({ chargeUsd: '0.000000003' })
   expect([record.charge, record.balance]).toEqual([3n as Nano, 0n as Nano])
   expect(rows).toMatchObject([{ charge: 3, written_off: 2 }])
 })
 
 test('does not charge a request that was refused', async () => {
   const { deps, request, counts, requestLines } = start()
-  expect(endRefused(deps, request, defect).status).toBe(500)
-  expect(await settle(deps, request, complete, measured)).toEqual({ cost: undefined })
+  expect(endWithError(deps, request, defect).status).toBe(500)
+  expect(await settle(deps, request, complete, measured)).toEqual({ chargeUsd: undefined })
   expect(counts).toEqual({ ...none, ended: 1, freed: 1, released: 1, written: 1, observed: 1 })
   expect(requestLines()).toBe(1)
 })
@@ -160,7 +160,7 @@ test('after a settlement that throws, says that the charge is unknown and keeps 
   const { deps, request, record, counts, hold } = start()
   hold.settle = () => Promise.reject(new Error('no ledger'))
   expect(await settle(deps, request, complete, measured).catch(String)).toBe('Error: no ledger')
-  const response = endRefused(deps, request, defect)
+  const response = endWithError(deps, request, defect)
   expect([response.status, response.headers.get('x-should-retry')]).toEqual([500, 'true'])
   expect(await response.text()).toContain('it is not known yet whether it was charged')
   expect(counts).toEqual({ ...none, ended: 1, left: 1, released: 1, written: 1, observed: 1 })
@@ -183,7 +183,7 @@ test.each<[end: SettleEnd, retryAfterMs: number]>([
 test('sends a charged answer that could not be stored under its key, and does not free the key', async () => {
   const { deps, request, counts, lines } = start()
   deps.idempotencyKeys.complete = () => Promise.reject(new Error('the database is away'))
-  expect(await settle(deps, request, complete, measured)).toEqual({ cost: '0.000000005' })
+  expect(await settle(deps, request, complete, measured)).toEqual({ chargeUsd: '0.000000005' })
   expect(counts).toEqual({ ...none, ended: 1, observed: 1 })
   expect(lines()).toContain('the database is away')
 })
@@ -198,8 +198,8 @@ describe('a charge that is not confirmed in time', () => {
 
   test('is reported as unknown, frees its slot, and keeps its key until the outcome is known', async () => {
     const { deps, request, counts, requestLines, unconfirmed } = startUnconfirmed()
-    const { unsettled, cost } = await settle(deps, request, complete, measured)
-    expect([unsettled?.code, cost]).toEqual(['OVERLOADED', undefined])
+    const { unsettled, chargeUsd } = await settle(deps, request, complete, measured)
+    expect([unsettled?.code, chargeUsd]).toEqual(['OVERLOADED', undefined])
     expect(unsettled?.message).toContain('it is not known yet whether it was charged')
     expect(unsettled?.message).toContain(`tollgate explain ${request.record.id}`)
     expect(unsettled?.message).toContain('Idempotency-Key')

@@ -1,11 +1,11 @@
 // How a request ends: what each ending costs (a table), the charge, and the record. An admitted request ends exactly once,
 // and its hold, its place among the running requests and its idempotency key are given back here, by one of these:
 //
-//   settle          an answer went out, whole or in part: charges or releases the hold, records it
-//   endFailed       no answer: releases, records the failure, and returns it for an error event
-//   endRefused      the same, and returns an error response
+//   settle          a provider was called: charges or releases the hold by the ending, and records it
+//   endWithError    nothing of an answer went out: refused, no provider answered, or a defect; returns an error response
+//   endFailed       the same for a stream whose headers are out: returns the failure for an error event
 //   endUncharged    an answer without a charge: a replay under an idempotency key, a count
-//   endClientLeft   the client left before anything was sent
+//   endClientLeft   the client left before anything was sent to a provider
 
 import { priceUsage } from '../catalog/price.ts'
 import type { Clock } from '../kernel/clock.ts'
@@ -36,15 +36,15 @@ import { type MeasuredReply, nothingMeasured } from './usage.ts'
 const endings = {
   /** The whole answer arrived, whatever its stop reason: end, length, tools, refusal. */
   complete: 'usage',
-  /** No provider answered. */
+  /** No provider answered a stream whose headers were sent early. */
   'not served': 'nothing',
   'client left before content': 'nothing',
   'client left after content': 'delivered',
-  /** The provider broke off. */
+  /** The provider broke off, or its time was up. */
   interrupted: 'delivered',
   /** The hold could not grow: the wallet or a spend limit has no room for more. */
   'hold exhausted': 'delivered',
-  /** The gateway ended it: shutdown, deadline, defect. */
+  /** The gateway ended it: a shutdown, a defect, or the ledger cannot be reached. */
   'ended by us': 'delivered',
 } as const satisfies Record<string, 'usage' | 'delivered' | 'nothing'>
 
@@ -81,7 +81,7 @@ export interface Settled {
   /** The charge was not made, or is not confirmed: the answer must end with this error. */
   readonly unsettled?: Failure | undefined
   /** Decimal USD. */
-  readonly cost?: string | undefined
+  readonly chargeUsd?: string | undefined
 }
 
 export interface SettlementDependencies {
@@ -109,7 +109,7 @@ export async function settle(
   measured: MeasuredReply = nothingMeasured,
 ): Promise<Settled> {
   const { record, hold } = request
-  if (request.hasEnded) return { cost: record.costUsd }
+  if (request.hasEnded) return { chargeUsd: record.chargeUsd }
   const usage = billedUsage(ending, measured, () => request.usageOfPart(measured))
   const hasLeft = ending === 'client left before content' || ending === 'client left after content'
   recordEnd(request, hasLeft ? clientLeftStatus : 200, failure)
@@ -122,7 +122,7 @@ export async function settle(
   record.charge = hold.quote(usage)
   record.upstreamCost = upstreamCostOf(request.candidate, usage)
   record.cacheSaved = hold.cacheSaved(usage)
-  record.costUsd = hold.quotedUsd(usage)
+  record.chargeUsd = hold.quotedUsd(usage)
   record.priceVersion = hold.priceVersion
   record.held = hold.heldBeforeCost
   request.hasEnded = true
@@ -170,7 +170,7 @@ function endCharged(deps: SettlementDependencies, request: GatewayRequest): Sett
   }
   endAdmission(request)
   report(deps, record)
-  return { cost: record.costUsd }
+  return { chargeUsd: record.chargeUsd }
 }
 
 /** Answers the caller now; the key, the record and the log line follow once it is known whether the charge was made. */
@@ -214,12 +214,12 @@ function endUnconfirmed(
   return { unsettled: failure }
 }
 
-/** With a shared wallet, the charge may be less than quoted. */
+/** On PostgreSQL the charge may be less than quoted (decision 0012). */
 function recordCharge(record: RequestRecord, { charge, posted }: Charged): void {
   record.balance = posted
   if (charge === record.charge) return
   record.charge = charge
-  record.costUsd = formatUsd(charge)
+  record.chargeUsd = formatUsd(charge)
 }
 
 /** Waiting for the commit is part of the request's duration. */
@@ -232,7 +232,7 @@ function recordSettleTime(request: GatewayRequest): void {
 
 function forgetCharge(record: RequestRecord): void {
   record.charge = undefined
-  record.costUsd = undefined
+  record.chargeUsd = undefined
 }
 
 /** The request is paid for: the answer goes out even if it cannot be stored, and the key is not freed. */
@@ -259,7 +259,7 @@ export function endFailed(deps: SettlementDependencies, request: GatewayRequest,
 }
 
 /** Ends a request with a failure and returns the error response. */
-export function endRefused(deps: SettlementDependencies, request: GatewayRequest, failure: Failure): Response {
+export function endWithError(deps: SettlementDependencies, request: GatewayRequest, failure: Failure): Response {
   const sent = endFailed(deps, request, failure)
   const headers = routeHeaders(request.record.id, request.candidate, request.attempts.length)
   return failureResponse(request.surface, sent, withLimits(headers, request, deps.clock), request.record.id)

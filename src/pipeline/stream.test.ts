@@ -205,7 +205,7 @@ test('interrupts a provider that sends only pings', () => {
   const clocks = new StreamClocks(0)
   for (let nowMs = 20_000; nowMs <= 120_000; nowMs += 20_000) clocks.received(nowMs, 0)
   expect(clocks.overdue(120_000, timeouts)).toBeUndefined()
-  expect(clocks.overdue(120_001, timeouts)).toEqual({ how: 'sent only signs of life', why: 'timed out' })
+  expect(clocks.overdue(120_001, timeouts)).toEqual({ how: 'sent only keep-alives', why: 'timed out' })
   clocks.received(120_001, 5)
   expect(clocks.overdue(130_000, timeouts)).toBeUndefined()
 })
@@ -218,7 +218,7 @@ test('counts the time without content from the start of the answer', () => {
   expect(clocks.overdue(320_000, timeouts)).toEqual({ how: 'fell silent', why: 'timed out' })
   clocks.received(320_000, 0)
   expect(clocks.overdue(320_000, timeouts)).toBeUndefined()
-  expect(clocks.overdue(320_001, timeouts)).toEqual({ how: 'sent only signs of life', why: 'timed out' })
+  expect(clocks.overdue(320_001, timeouts)).toEqual({ how: 'sent only keep-alives', why: 'timed out' })
 })
 
 test('does not blame the provider for an answer that exceeds the total time', () => {

@@ -185,9 +185,9 @@ class Pump implements Watched {
     this.#close()
     const { failure } = end
     const relay = this.#stream?.relay
-    const { unsettled, cost } = await this.#input.settle(end, relay)
+    const { unsettled, chargeUsd } = await this.#input.settle(end, relay)
     const { surface, record } = this.#request
-    const sent = unsettled ?? (failure && withCost(failure, cost))
+    const sent = unsettled ?? (failure && withCost(failure, chargeUsd))
     const last = sent === undefined ? relay?.terminal : surface.renderStreamFailure(sent, record.id, relay?.numbering)
     if (last !== undefined && last.length > 0) controller.write(last)
     controller.end()
@@ -367,7 +367,7 @@ const interruptions = {
   broken: { how: 'broke off', why: 'broken' },
   endless: { how: 'sent an event without an end', why: 'garbled' },
   idle: { how: 'fell silent', why: 'timed out' },
-  contentIdle: { how: 'sent only signs of life', why: 'timed out' },
+  contentIdle: { how: 'sent only keep-alives', why: 'timed out' },
   // The request's deadline: a model that keeps writing, or a slow reader, says nothing about the provider.
   total: { how: 'took too long', why: 'had too little time' },
 } as const satisfies Record<string, Interruption>

@@ -89,12 +89,13 @@ export class RequestRecord {
   usage: Usage | undefined
   /** The first count that was not billed as reported; a note says which numbers it was. */
   implausibleUsage: ImplausibleCount | undefined
-  /** Decimal, as in the answer. */
-  costUsd: string | undefined
+  /** `charge` in decimal USD. The answer, the log and the API show it as `cost`. */
+  chargeUsd: string | undefined
   /** The wallet's balance then, where known. */
   balance: Nano | undefined
   priceVersion: string | undefined
   held: Nano | undefined
+  /** The quoted amount until the charge is committed, then what the wallet paid. */
   charge: Nano | undefined
   /** The provider's bill to the operator, by the cost of the route; undefined = unknown. */
   upstreamCost: Nano | undefined
@@ -150,7 +151,7 @@ function jsonRequest(record: RequestRecord): string {
   text += `,"attempts":${attempts.length},"stream":${record.stream}`
   if (record.notes.length > 0) text += `,"notes":${JSON.stringify(record.notes)}`
   if (usage) text += `,"input_tokens":${totalInputTokens(usage)},"output_tokens":${usage.outputTokens}`
-  if (record.costUsd !== undefined) text += `,"cost":"${record.costUsd}"`
+  if (record.chargeUsd !== undefined) text += `,"cost":"${record.chargeUsd}"`
   if (record.firstEventMs !== undefined) text += `,"first_event_ms":${rounded(record.firstEventMs)}`
   return `${text},"total_ms":${rounded(record.totalMs)}}`
 }
@@ -175,7 +176,7 @@ function prettyRequest(record: RequestRecord): string {
   if (record.usage) columns.push(`${totalInputTokens(record.usage)} in`, `${record.usage.outputTokens} out`)
   if (record.firstEventMs !== undefined) columns.push(`ttft ${Math.round(record.firstEventMs)} ms`)
   columns.push(`${Math.round(record.totalMs)} ms`)
-  if (record.costUsd !== undefined) columns.push(`$${record.costUsd}`)
+  if (record.chargeUsd !== undefined) columns.push(`$${record.chargeUsd}`)
   if (record.balance !== undefined) columns.push(`left $${formatUsd(record.balance)}`)
   columns.push(record.id)
   return columns.join('  ')
@@ -201,7 +202,7 @@ function rounded(milliseconds: number): number {
 
 /** Fields that are in other columns, in the line of the log, or in metrics only. */
 type NotLogged =
-  | ('surface' | 'caller' | 'implausibleUsage' | 'costUsd' | 'balance')
+  | ('surface' | 'caller' | 'implausibleUsage' | 'chargeUsd' | 'balance')
   | ('cacheSaved' | 'settleMs' | 'waitedMs' | 'limitSource' | 'trace')
 
 /** A record as it was stored. */

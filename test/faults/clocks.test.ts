@@ -1,4 +1,4 @@
-// Providers that are alive and yet get nowhere: signs of life keep a connection open and no more. Time is pushed ahead, a
+// Providers that are alive and yet get nowhere: keep-alives keep a connection open and no more. Time is pushed ahead, a
 // little less than the silence that would end the stream in each step.
 
 import { afterEach, describe, expect, test } from 'bun:test'
@@ -71,7 +71,7 @@ describe.each([...bothSurfaces])('a stream of the $name surface', (surface) => {
     }
     expect(scene.connection.received()).not.toContain('STREAM_INTERRUPTED')
     await scene.jump(4)
-    await expectCut(scene, `${surface.name}-0 sent only signs of life`)
+    await expectCut(scene, `${surface.name}-0 sent only keep-alives`)
     await upstream?.calls[0]?.closed
   })
 
@@ -95,7 +95,7 @@ describe.each([...bothSurfaces])('a stream of the $name surface', (surface) => {
     await scene.jump(19)
     await ping(scene, 'one')
     await scene.jump(2)
-    await expectCut(scene, `${surface.name}-0 sent only signs of life`)
+    await expectCut(scene, `${surface.name}-0 sent only keep-alives`)
   })
 
   test('that says nothing at all ends after 300 s', async () => {
