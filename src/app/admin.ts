@@ -7,7 +7,7 @@ import { openaiChat } from '../dialects/openai-chat/index.ts'
 import { dialects } from '../dialects/registry.ts'
 import { createTokenCheck } from '../http/management/authorize.ts'
 import { createRequestReader } from '../http/management/requests.ts'
-import { createManagementApi, type ManagementApi } from '../http/management/serve.ts'
+import { createManagementApi } from '../http/management/serve.ts'
 import { createStripePayments, type StripePayments } from '../http/payments/stripe.ts'
 import { type AmountBounds, stripeBounds } from '../http/payments/stripe-checkout.ts'
 import { isoTime } from '../kernel/clock.ts'
@@ -28,10 +28,10 @@ import { createPasswords, findPerson, type Passwords } from '../tenancy/people.t
 import { principalOfPerson, principalOfToken } from '../tenancy/principal.ts'
 import { createAccounts, type Refusal } from '../web/accounts.ts'
 import type { RouteDay } from '../web/catalog/entry.ts'
-import { createWeb, type Web } from '../web/create-web.ts'
+import { createWeb } from '../web/create-web.ts'
 import { createOidc } from '../web/oidc.ts'
 import { createPageBudget, type PageBudget } from '../web/page-budget.ts'
-import { createSessions, readVisit, type SessionEvent, type Sessions, type Visit } from '../web/session.ts'
+import { createSessions, readVisit, type SessionEvent, type Visit } from '../web/session.ts'
 import {
   catalogItems,
   credentialAdmin,
@@ -47,7 +47,7 @@ import { type Base, errorFields, type Storage } from './open-storage.ts'
 import type { Pipeline } from './pipeline.ts'
 import { startPriceUpdates } from './price-updates.ts'
 
-export interface AdminDependencies extends Base {
+interface AdminDependencies extends Base {
   readonly storage: Storage
   readonly auth: Auth
   readonly pipeline: Pipeline
@@ -59,17 +59,9 @@ export interface AdminDependencies extends Base {
   readonly stripeUrl?: string | undefined
 }
 
-export interface Admin {
-  readonly web: Web
-  readonly sessions: Sessions
-  readonly management: ManagementApi
-  /** undefined = no payment provider is configured. */
-  readonly payments: StripePayments | undefined
-  /** Waits for a round of automatic top-ups. */
-  close(): Promise<void>
-}
+export type Admin = ReturnType<typeof createAdmin>
 
-export function createAdmin(deps: AdminDependencies): Admin {
+export function createAdmin(deps: AdminDependencies) {
   const { storage, auth, pipeline, source, clock, log, addressOf, onDefect } = deps
   const { database, adminToken } = storage
   const { ledger, health, catalog } = pipeline
@@ -168,6 +160,7 @@ export function createAdmin(deps: AdminDependencies): Admin {
     sessions,
     management,
     payments,
+    /** Waits for a round of automatic top-ups. */
     close: async () => await stopPayments?.(),
   }
 }
@@ -244,7 +237,7 @@ interface PageParts {
   readonly onRefused: (by: Refusal | 'token') => void
 }
 
-function createPages(deps: AdminDependencies, parts: PageParts): Pick<Admin, 'web' | 'sessions'> {
+function createPages(deps: AdminDependencies, parts: PageParts) {
   const { budget, passwords, onRefused, onBehalf, readApi } = parts
   const { clock, source, log, addressOf } = deps
   const { database, adminToken } = deps.storage

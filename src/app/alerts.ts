@@ -2,7 +2,7 @@
 
 import { cleanAlerts, detectAlerts, raiseProviderState } from '../alerts/alerts.ts'
 import { createMailer, type Mail, type Mailer } from '../alerts/mail.ts'
-import { createWebhookSecrets, type SenderDependencies, sendDue } from '../alerts/webhooks.ts'
+import { createWebhookSecrets, sendDue } from '../alerts/webhooks.ts'
 import { type Every, onTimer } from '../kernel/timers.ts'
 import { createEgressGuard } from '../providers/egress/egress-guard.ts'
 import type { Health } from '../routing/health.ts'
@@ -10,12 +10,7 @@ import { isStoreUnavailable } from '../store/sql-error.ts'
 import type { LiveCatalog } from './live-catalog.ts'
 import { type Base, errorFields, type Storage } from './open-storage.ts'
 
-export interface Alerts {
-  readonly webhooks: Pick<SenderDependencies, 'guard' | 'secretsOf'>
-  /** Sends in the background, once; faults are logged. undefined = no e-mail is configured. */
-  readonly sendMail: ((mail: Mail) => void) | undefined
-  close(): Promise<void>
-}
+export type Alerts = ReturnType<typeof createAlerts>
 
 export interface AlertsDependencies extends Base {
   readonly storage: Storage
@@ -30,7 +25,7 @@ const detectMs = 10_000
 const sendMs = 2_000
 const cleanMs = 3_600_000
 
-export function createAlerts(deps: AlertsDependencies): Alerts {
+export function createAlerts(deps: AlertsDependencies) {
   const { storage, source, clock, log, every = onTimer } = deps
   const { database } = storage
   const { current, previous } = storage.subkeys('webhooks')
@@ -81,8 +76,9 @@ export function createAlerts(deps: AlertsDependencies): Alerts {
   ]
   return {
     webhooks: { guard, secretsOf },
-    sendMail: mailer && ((mail) => void sendOnce(mailer, mail)()),
-    async close() {
+    /** Sends in the background, once; faults are logged. undefined = no e-mail is configured. */
+    sendMail: mailer && ((mail: Mail) => void sendOnce(mailer, mail)()),
+    async close(): Promise<void> {
       for (const stop of stops) stop()
       await Promise.all(running)
     },

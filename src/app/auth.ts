@@ -1,22 +1,22 @@
 // Who may call and how much: keys, the credentials that workspaces bring, and rate limits. Replicas on PostgreSQL share limits
 // and notify each other of changes; a process on the embedded database is alone and pays nothing for that.
 
-import type { WorkspaceId } from '../kernel/ids.ts'
+import type { KeyId, ProjectId, WorkspaceId } from '../kernel/ids.ts'
 import type { Limiter } from '../limits/limiter.ts'
 import { createMemoryLimiter } from '../limits/memory-limiter.ts'
 import { createRedisLoads } from '../limits/redis-loads.ts'
-import { createSharedLimiter, type LimiterMode, type SharedLimiter } from '../limits/shared-limiter.ts'
+import { type LimiterMode, SharedLimiter } from '../limits/shared-limiter.ts'
 import { createLiveReplicas, createSqlLoads } from '../limits/sql-loads.ts'
 import { openRedis } from '../store/redis.ts'
-import { createSharedCache, type SharedCache } from '../store/shared-cache.ts'
-import { type ComputeVerifier, createVerifier } from '../tenancy/api-key.ts'
-import { type Authenticator, createAuthenticator, createLastUsed, lastUsedFlushMs } from '../tenancy/authenticate.ts'
-import { type Change, type Changes, changeOf, createChanges } from '../tenancy/changes.ts'
-import { type CredentialCache, createCredentialCache } from '../tenancy/credentials.ts'
-import { createKeyRing, type KeyRing } from '../tenancy/sealing.ts'
+import { createSharedCache } from '../store/shared-cache.ts'
+import { createVerifier } from '../tenancy/api-key.ts'
+import { createAuthenticator, createLastUsed, lastUsedFlushMs } from '../tenancy/authenticate.ts'
+import { type Change, changeOf, createChanges } from '../tenancy/changes.ts'
+import { createCredentialCache } from '../tenancy/credentials.ts'
+import { createKeyRing } from '../tenancy/sealing.ts'
 import { type Base, errorFields, type Storage } from './open-storage.ts'
 
-export interface AuthDependencies extends Base {
+interface AuthDependencies extends Base {
   readonly storage: Storage
   /** Another replica changed a price. */
   onPriceChange(): void
@@ -24,20 +24,11 @@ export interface AuthDependencies extends Base {
   onAccessChange(): void
 }
 
-export interface Auth extends Replication {
-  readonly authenticate: Authenticator['authenticate']
-  readonly computeVerifier: ComputeVerifier
-  readonly keyRing: KeyRing
-  readonly credentials: CredentialCache
-  /** Applies a changed key, project or workspace: immediately here, within seconds on other replicas. */
-  readonly invalidate: Authenticator['invalidate']
-  forgetCredentials(workspaceId: WorkspaceId): void
-  close(): Promise<void>
-}
+export type Auth = ReturnType<typeof createAuth>
 
 const embeddedKeysMs = 10 * 60_000
 
-export function createAuth(deps: AuthDependencies): Auth {
+export function createAuth(deps: AuthDependencies) {
   const { storage, source, clock, log, onAccessChange } = deps
   const { database } = storage
   const pepper = storage.subkeys('api-key-pepper')
@@ -86,9 +77,10 @@ export function createAuth(deps: AuthDependencies): Auth {
     computeVerifier: createVerifier(pepper.current),
     keyRing,
     credentials,
-    invalidate: (id) => changed(changeOf(id)),
-    forgetCredentials: (id) => changed({ kind: 'credential', id }),
-    async close() {
+    /** Applies a changed key, project or workspace: immediately here, within seconds on other replicas. */
+    invalidate: (id: KeyId | ProjectId | WorkspaceId) => changed(changeOf(id)),
+    forgetCredentials: (id: WorkspaceId) => changed({ kind: 'credential', id }),
+    async close(): Promise<void> {
       await closeReplication()
       clearInterval(flushing)
       await lastUsed.flush()
@@ -96,22 +88,10 @@ export function createAuth(deps: AuthDependencies): Auth {
   }
 }
 
-interface Replication {
-  readonly limiter: Limiter
-  /** undefined while limits are counted where they should be. */
-  degraded(): string | undefined
-  /** share: the shared store is unreachable, and this process allows its share of each limit. */
-  limiterMode(): 'shared' | 'share'
-  readonly changes: Changes
-  /** State that replicas share beyond limits; undefined without Redis. */
-  sharedCache(name: string): SharedCache | undefined
-  close(): Promise<void>
-}
-
 function createReplication(
   { storage: { database }, source, clock, log, onPriceChange, onAccessChange }: AuthDependencies,
   onChange: (change: Change) => void,
-): Replication {
+) {
   const { redisUrl } = source.current
   const isShared = database.engine === 'postgres'
   const report = (line: string): void => log.warn(line)
@@ -125,7 +105,7 @@ function createReplication(
   let shared: SharedLimiter | undefined
   if (isShared) {
     const store = redis ? createRedisLoads(redis) : createSqlLoads(database)
-    shared = createSharedLimiter({ store, clock, liveReplicas: () => live.count(), onMode })
+    shared = new SharedLimiter({ store, clock, liveReplicas: () => live.count(), onMode })
   }
   const changes = createChanges({
     database,
@@ -139,13 +119,17 @@ function createReplication(
     },
     onFault: (error) => log.warn('cannot read the changes made by other replicas', errorFields(error)),
   })
+  const limiter: Limiter = shared ?? createMemoryLimiter(clock)
   return {
-    limiter: shared ?? createMemoryLimiter(clock),
-    limiterMode: () => (shared?.mode.kind === 'share' ? 'share' : 'shared'),
+    limiter,
+    /** share: the shared store is unreachable, and this process allows its share of each limit. */
+    limiterMode: () => shared?.mode.kind ?? 'shared',
+    /** undefined while limits are counted where they should be. */
     degraded: () => (shared && shared.mode.kind !== 'shared' ? describeMode(shared.mode) : undefined),
     changes,
-    sharedCache: (name) => redis && createSharedCache(redis, name),
-    async close() {
+    /** State that replicas share beyond limits; undefined without Redis. */
+    sharedCache: (name: string) => redis && createSharedCache(redis, name),
+    async close(): Promise<void> {
       await shared?.close()
       await changes.close()
       live.close()

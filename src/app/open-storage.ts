@@ -8,19 +8,16 @@ import type { WorkspaceId } from '../kernel/ids.ts'
 import type { Nano } from '../kernel/money.ts'
 import { recordFunding } from '../ledger/fund.ts'
 import { openDataFolder } from '../store/data-folder.ts'
-import type { Database } from '../store/database.ts'
 import { lockDataFolder } from '../store/folder-lock.ts'
 import { migrate } from '../store/migrate.ts'
 import { openDatabase } from '../store/open-database.ts'
 import type { Sql } from '../store/sql.ts'
 import type { Log } from '../telemetry/log.ts'
-import { ensureFirstStart, type FirstStart } from '../tenancy/first-start.ts'
+import { ensureFirstStart } from '../tenancy/first-start.ts'
 import {
-  type AdminToken,
   deriveSubkey,
   loadAdminToken,
   loadMasterSecret,
-  type MasterSecret,
   parseMasterSecret,
   refuseLostSecret,
   type SubkeyLabel,
@@ -33,32 +30,18 @@ export interface Base {
   readonly log: Log
 }
 
-/** A key derived from the master secret, and the one derived from the secret that is being replaced. */
-export interface Subkeys {
-  readonly current: Uint8Array
-  readonly previous: Uint8Array | undefined
-}
-
-export interface Storage {
-  readonly database: Database
-  readonly secret: MasterSecret
-  readonly previousSecret: MasterSecret | undefined
-  readonly firstStart: FirstStart
-  readonly adminToken: AdminToken
-  subkeys(label: SubkeyLabel): Subkeys
-  close(): Promise<void>
-}
-
 /** The opening balance of a new installation; without it the first request could not be paid for. */
 export const openingCredit = 5_000_000_000n as Nano
 
-export interface StorageDependencies extends Base {
+export type Storage = Awaited<ReturnType<typeof openStorage>>
+
+interface StorageDependencies extends Base {
   onProgress(line: string): void
   /** For tests: see PostgresOptions. */
   readonly timeoutFactor?: number | undefined
 }
 
-export async function openStorage(deps: StorageDependencies): Promise<Storage> {
+export async function openStorage(deps: StorageDependencies) {
   const { source, clock, log, onProgress, timeoutFactor } = deps
   const config = source.current
   const folder = openDataFolder(config.dataFolder, (line) => log.warn(line))
@@ -87,11 +70,12 @@ export async function openStorage(deps: StorageDependencies): Promise<Storage> {
     previousSecret,
     firstStart,
     adminToken: loadAdminToken(config.adminToken, folder),
-    subkeys: (label) => ({
+    /** A key derived from the master secret, and the one derived from the secret that is being replaced. */
+    subkeys: (label: SubkeyLabel) => ({
       current: deriveSubkey(secret, label),
       previous: previousSecret && deriveSubkey(previousSecret, label),
     }),
-    async close() {
+    async close(): Promise<void> {
       await database.close()
       lock?.release()
     },

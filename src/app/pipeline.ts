@@ -12,10 +12,10 @@ import { createId, type RequestId } from '../kernel/ids.ts'
 import { createLedger } from '../ledger/create-ledger.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import { createCountTokens } from '../pipeline/count-tokens.ts'
-import { createTicker, type Ticker } from '../pipeline/deadline.ts'
+import { createTicker } from '../pipeline/deadline.ts'
 import { InputRatios } from '../pipeline/estimate.ts'
 import { createKeptReasoning } from '../pipeline/kept-reasoning.ts'
-import { createRunRequest, type RunRequest } from '../pipeline/run.ts'
+import { createRunRequest } from '../pipeline/run.ts'
 import { createCacheKeys, createContentTags } from '../pipeline/session.ts'
 import { PendingSettlements } from '../pipeline/stream.ts'
 import { createSandboxTransport } from '../providers/sandbox/transport.ts'
@@ -25,12 +25,12 @@ import { createStickyRoutes } from '../routing/sticky.ts'
 import { storeNow } from '../store/database.ts'
 import { createGatewayMetrics, readWallets } from '../telemetry/metrics.ts'
 import { createOtlpExporter, type OtlpExporter, readOtlpSettings } from '../telemetry/otlp.ts'
-import { createRequestLog, type RequestLog } from '../telemetry/request-log.ts'
+import { createRequestLog } from '../telemetry/request-log.ts'
 import type { RequestRecord } from '../telemetry/request-record.ts'
 import { createFolding } from '../telemetry/request-stats.ts'
 import { createRetention } from '../telemetry/retention.ts'
 import { createGenerationKeys } from '../tenancy/idempotency.ts'
-import { createStoredResponses, type StoredResponses } from '../tenancy/stored-responses.ts'
+import { createStoredResponses } from '../tenancy/stored-responses.ts'
 import { createBodyRoom } from '../wire/read-body.ts'
 import { catalogItems } from './admin-view.ts'
 import type { Auth } from './auth.ts'
@@ -40,7 +40,7 @@ import { type Base, errorFields, type Storage } from './open-storage.ts'
 /** The share of the memory limit for request bodies; requests are shed long before all of it is in use. */
 const bodyRoomShare = 0.25
 
-export interface PipelineDependencies extends Base {
+interface PipelineDependencies extends Base {
   readonly storage: Storage
   readonly auth: Auth
   addressOf(request: Request): string | undefined
@@ -52,24 +52,9 @@ export interface PipelineDependencies extends Base {
   readonly requestLogFlushMs: number | undefined
 }
 
-export interface Pipeline {
-  readonly generate: RunRequest
-  readonly countTokens: RunRequest
-  readonly compact: RunRequest
-  readonly embed: RunRequest
-  readonly ledger: Ledger
-  readonly requests: RequestLog
-  readonly health: Health
-  readonly catalog: LiveCatalog
-  readonly ticker: Ticker
-  readonly storedResponses: StoredResponses
-  /** Serves GET /metrics. */
-  metrics(request: Request): Promise<Response>
-  /** Commits the charges, then writes the request log. */
-  close(): Promise<void>
-}
+export type Pipeline = Awaited<ReturnType<typeof createPipeline>>
 
-export async function createPipeline(deps: PipelineDependencies): Promise<Pipeline> {
+export async function createPipeline(deps: PipelineDependencies) {
   const { storage, auth, source, clock, log, wrapLedger, onDefect } = deps
   const { database } = storage
   const health = createHealth({ clock, random: randomUnit, onNotice: (notice) => log.warn(describeNotice(notice)) })
@@ -164,8 +149,10 @@ export async function createPipeline(deps: PipelineDependencies): Promise<Pipeli
     health,
     catalog,
     ticker,
+    /** Serves GET /metrics. */
     metrics: observers.metrics,
-    async close() {
+    /** Commits the charges, then writes the request log. */
+    async close(): Promise<void> {
       ticker.close()
       catalog.close()
       await pendingSettlements.close()

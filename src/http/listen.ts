@@ -4,20 +4,7 @@ import type { BunRequest } from 'bun'
 import type { Handler, SocketControl } from './handler.ts'
 import { isPlainSegment, segmentsMax } from './request.ts'
 
-export interface Listening {
-  readonly url: string
-  /**
-   * Stops accepting connections and waits for running requests. After `drainMs`, `onOverdue` ends them, and requests that
-   * still do not end are cut off. Resolves to whether all ended by themselves.
-   */
-  stop(times: StopTimes, onOverdue: () => void): Promise<boolean>
-  /** Shortens a running stop to a few seconds, after a second signal. */
-  shortenDrain(): void
-  /** The address of the connection of a request being answered. */
-  socketAddress(request: Request): string | undefined
-}
-
-export interface StopTimes {
+interface StopTimes {
   /**
    * How long connections are still accepted and answered with 503: a load balancer needs a moment to notice that this
    * gateway is no longer ready.
@@ -27,7 +14,7 @@ export interface StopTimes {
   readonly drainMs: number
 }
 
-export interface ListenOptions {
+interface ListenOptions {
   readonly host: string
   readonly port: number
   readonly idleSeconds: number
@@ -47,7 +34,7 @@ export class ListenFault {
   constructor(readonly code: string) {}
 }
 
-export function listen(options: ListenOptions): Listening | ListenFault {
+export function listen(options: ListenOptions) {
   const { host, port, idleSeconds, handler, exact, refusePath, sharesPort = false, onDefect } = options
   let server: ReturnType<typeof Bun.serve>
   try {
@@ -73,7 +60,11 @@ export function listen(options: ListenOptions): Listening | ListenFault {
   const shownHost = host.includes(':') ? `[${host}]` : host
   return {
     url: `http://${shownHost}:${server.port}`,
-    async stop({ delayMs, drainMs }, onOverdue) {
+    /**
+     * Stops accepting connections and waits for running requests. After `drainMs`, `onOverdue` ends them, and requests that
+     * still do not end are cut off. Resolves to whether all ended by themselves.
+     */
+    async stop({ delayMs, drainMs }: StopTimes, onOverdue: () => void): Promise<boolean> {
       if (delayMs > 0) await within(delayMs, shortened.promise)
       const stopped = server.stop().then(() => true)
       if (await within(drainMs, Promise.race([stopped, shortened.promise]))) return true
@@ -81,8 +72,10 @@ export function listen(options: ListenOptions): Listening | ListenFault {
       if (!(await within(lastErrorMs, stopped))) await server.stop(true)
       return false
     },
+    /** Shortens a running stop to a few seconds, after a second signal. */
     shortenDrain: () => void setTimeout(() => shortened.resolve(false), shortDrainMs).unref(),
-    socketAddress: (request) => server.requestIP(request)?.address,
+    /** The address of the connection of a request being answered. */
+    socketAddress: (request: Request) => server.requestIP(request)?.address,
   }
 }
 

@@ -7,14 +7,6 @@ import { totalmem } from 'node:os'
 import type { Clock } from '../kernel/clock.ts'
 import { Failure } from '../kernel/failure.ts'
 
-export interface Shedding {
-  /** Why a new generation is refused now, while so many requests are answered; undefined = it is accepted. */
-  refusal(running: number): Failure | undefined
-  /** Reads the clock and, once a second, the memory. */
-  sample(): void
-  close(): void
-}
-
 export interface SheddingDependencies {
   /** Measures the delay of the event loop; absent = no request is refused for it. */
   readonly clock?: Clock | undefined
@@ -57,7 +49,7 @@ const stillClock: Clock = { now: () => 0, monotonicMs: () => 0 }
 /** Each takes up to 100 KB; more than this is a malfunction rather than traffic. */
 const runningMaxDefault = 10_000
 
-export function createShedding(deps: SheddingDependencies): Shedding {
+export function createShedding(deps: SheddingDependencies) {
   const { clock = stillClock, random, runningMax = runningMaxDefault } = deps
   const { rssBytes = () => process.memoryUsage.rss(), memoryBytesMax = memoryLimit() } = deps
   const { workedMs = processWorkedMs, coreShare = readCoreShare() } = deps
@@ -67,6 +59,7 @@ export function createShedding(deps: SheddingDependencies): Shedding {
   let untilMemory = 0
   let rss = 0
 
+  /** Reads the clock and, once a second, the memory. */
   function sample(): void {
     const nowMs = clock.monotonicMs()
     const tookMs = nowMs - sampledMs
@@ -92,7 +85,8 @@ export function createShedding(deps: SheddingDependencies): Shedding {
 
   return {
     sample,
-    refusal(running) {
+    /** Why a new generation is refused now, while so many requests are answered; undefined = it is accepted. */
+    refusal(running: number): Failure | undefined {
       const why = cause(running)
       if (why === undefined) return undefined
       const retryAfterMs = Math.round(retryMinMs + random() * retrySpreadMs)

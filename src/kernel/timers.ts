@@ -1,4 +1,4 @@
-// Background work. Tests pass their own `Every`, so that none of them waits for a timer.
+// Background work, and time limits. Tests pass their own `Every`, so that none of them waits for a timer.
 
 /** Runs work repeatedly in the background, never twice at once; returns how to stop. Tests pass their own. */
 export type Every = (milliseconds: number, work: () => unknown) => () => void
@@ -25,4 +25,15 @@ export const onTimer: Every = (milliseconds, work) => {
  */
 export function yieldToEventLoop(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
+}
+
+/** Rejects if the work takes longer; it is not ended by that. */
+export async function withinTime<Value>(milliseconds: number, work: Promise<Value>): Promise<Value> {
+  const late = Promise.withResolvers<never>()
+  const timer = setTimeout(() => late.reject(new Error(`no answer within ${milliseconds} ms`)), milliseconds)
+  try {
+    return await Promise.race([work, late.promise])
+  } finally {
+    clearTimeout(timer)
+  }
 }

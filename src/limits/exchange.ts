@@ -2,6 +2,7 @@
 // batch takes them all. If the store fails or does not answer in time, the waiting requests are answered without it, and
 // it is probed until it answers in time again.
 
+import { withinTime } from '../kernel/timers.ts'
 import type { AdmitAnswer } from './batch.ts'
 
 export interface ExchangeHandlers<Entry> {
@@ -86,7 +87,7 @@ export class Exchange<Entry> {
     // An answer that arrived while this process was busy is read before it is called late.
     const timer = setTimeout(() => setImmediate(onTimeout), this.#timeoutMs)
     try {
-      const answers = await within(this.#timeoutMs + hangMs, this.#handlers.send(entries))
+      const answers = await withinTime(this.#timeoutMs + hangMs, this.#handlers.send(entries))
       ended = true
       if (!isLate && this.#isAway) {
         this.#isAway = false
@@ -109,15 +110,5 @@ export class Exchange<Entry> {
     }
     for (const entry of sent) this.#handlers.giveUp(entry, true)
     this.#queue = this.#queue.filter((entry) => this.#handlers.giveUp(entry, false))
-  }
-}
-
-async function within<T>(milliseconds: number, work: Promise<T>): Promise<T> {
-  const { promise, reject } = Promise.withResolvers<never>()
-  const timer = setTimeout(() => reject(new Error(`no answer within ${milliseconds} ms`)), milliseconds)
-  try {
-    return await Promise.race([work, promise])
-  } finally {
-    clearTimeout(timer)
   }
 }

@@ -12,7 +12,7 @@ import { openRedis } from '../store/redis.ts'
 import type { Admission, RateLimits, RateScope, Refused } from './limiter.ts'
 import { createMemoryLimiter } from './memory-limiter.ts'
 import { createRedisLoads } from './redis-loads.ts'
-import { createSharedLimiter, type SharedLimiter } from './shared-limiter.ts'
+import { SharedLimiter } from './shared-limiter.ts'
 import { createSqlLoads } from './sql-loads.ts'
 
 interface Step {
@@ -135,7 +135,7 @@ describe('three limiters give the results of one', () => {
       await compareMany(
         (nowMs) => {
           const store = createEngineStore(nowMs)
-          return times(() => createSharedLimiter({ ...options, store }))
+          return times(() => new SharedLimiter({ ...options, store }))
         },
         scale,
         400,
@@ -150,7 +150,7 @@ describe('three limiters give the results of one', () => {
         const clients = times(() => openRedis({ url: server.url }))
         while (!clients.every((client) => client.connected)) await Bun.sleep(5)
         await compareMany(
-          (nowMs) => clients.map((redis) => createSharedLimiter({ ...options, store: createRedisLoads(redis, nowMs) })),
+          (nowMs) => clients.map((redis) => new SharedLimiter({ ...options, store: createRedisLoads(redis, nowMs) })),
           scale,
           100,
         )
@@ -164,7 +164,7 @@ describe('three limiters give the results of one', () => {
       await using store = await openPostgresStore()
       const { database } = store
       await compareMany(
-        (nowMs) => times(() => createSharedLimiter({ ...options, store: createSqlLoads(database, nowMs) })),
+        (nowMs) => times(() => new SharedLimiter({ ...options, store: createSqlLoads(database, nowMs) })),
         1,
         40,
       )

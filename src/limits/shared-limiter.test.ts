@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { createEngineStore, type EngineStore } from '../../test/parts/load-store.ts'
 import type { Admission, Arrival, RateLimits, RateScope, Refused } from './limiter.ts'
-import { createSharedLimiter, type LimiterMode, type SharedLimiter } from './shared-limiter.ts'
+import { type LimiterMode, SharedLimiter } from './shared-limiter.ts'
 
 interface Bench extends Disposable {
   readonly store: EngineStore
@@ -16,15 +16,16 @@ function createBench({ timeoutMs = 60_000, leaseMs = 1e9 } = {}): Bench {
   const bench = { nowMs: 1_000_000, modes }
   const store = createEngineStore(() => bench.nowMs)
   const clock = { now: () => bench.nowMs, monotonicMs: () => bench.nowMs }
-  const limiters = [1, 2, 3].map(() =>
-    createSharedLimiter({
-      store,
-      clock,
-      timeoutMs,
-      leaseMs,
-      liveReplicas: () => 3,
-      onMode: (mode) => modes.push(mode),
-    }),
+  const limiters = [1, 2, 3].map(
+    () =>
+      new SharedLimiter({
+        store,
+        clock,
+        timeoutMs,
+        leaseMs,
+        liveReplicas: () => 3,
+        onMode: (mode) => modes.push(mode),
+      }),
   )
   return Object.assign(bench, {
     store,

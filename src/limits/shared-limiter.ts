@@ -41,15 +41,6 @@ import {
 } from './load.ts'
 import { admitHere, arriveHere, type Counted, type LocalScope, ScopeTable } from './memory-limiter.ts'
 
-export interface SharedLimiter extends Limiter {
-  readonly mode: LimiterMode
-  /** How many scopes are remembered here; for a gauge. */
-  readonly scopeCount: number
-  /** Resolves when the store has everything sent so far, or is unreachable. */
-  settled(): Promise<void>
-  close(): Promise<void>
-}
-
 export type LimiterMode =
   | { readonly kind: 'shared' }
   /** The store is unreachable: this process admits its share of each limit. */
@@ -129,11 +120,7 @@ interface SyncEntry {
   readonly corrections: readonly (Correction & { readonly id: ScopeId })[]
 }
 
-export function createSharedLimiter(options: SharedLimiterOptions): SharedLimiter {
-  return new StoreLimiter(options)
-}
-
-class StoreLimiter implements SharedLimiter {
+export class SharedLimiter implements Limiter {
   readonly #options: SharedLimiterOptions
   readonly #leaseMs: number
   readonly #replica = createId('rep')
@@ -166,6 +153,7 @@ class StoreLimiter implements SharedLimiter {
     return this.#mode
   }
 
+  /** How many scopes are remembered here; for a gauge. */
   get scopeCount(): number {
     return this.#scopes.size
   }
@@ -197,6 +185,7 @@ class StoreLimiter implements SharedLimiter {
     })
   }
 
+  /** Resolves when the store has everything sent so far, or is unreachable. */
   settled(): Promise<void> {
     return this.#exchange.settled()
   }

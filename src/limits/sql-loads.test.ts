@@ -5,13 +5,13 @@ import { openPostgresStore } from '../../test/replicas/postgres-store.ts'
 import { systemClock } from '../kernel/clock.ts'
 import type { Database } from '../store/database.ts'
 import type { RateLimits, RateScope } from './limiter.ts'
-import { createSharedLimiter } from './shared-limiter.ts'
+import { SharedLimiter } from './shared-limiter.ts'
 import { clearDrained, createLiveReplicas, createSqlLoads } from './sql-loads.ts'
 
 const key = (limits: RateLimits, id = '1'): RateScope => ({ kind: 'key', id: `key_${id}`, name: 'ci', limits })
 
 const createLimiter = (database: Database) =>
-  createSharedLimiter({
+  new SharedLimiter({
     store: createSqlLoads(database),
     clock: systemClock,
     liveReplicas: () => 2,

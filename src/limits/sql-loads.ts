@@ -96,19 +96,12 @@ export async function clearDrained(database: Database): Promise<number> {
   return rows.length
 }
 
-export interface LiveReplicas {
-  /** Processes on the database, this one included; at least 1. The number when the database last answered. */
-  count(): number
-  refresh(): Promise<void>
-  close(): void
-}
-
 const refreshMs = 5000
 /** Four heartbeats, as in the ledger. */
 const deadAfterMs = 20_000n
 
 /** For the share that each process has of a limit while their store is unreachable. Refreshed in the background. */
-export function createLiveReplicas(database: Database): LiveReplicas {
+export function createLiveReplicas(database: Database) {
   let last = 1
   const refresh = async (): Promise<void> => {
     // The embedded engine has one process.
@@ -124,5 +117,6 @@ export function createLiveReplicas(database: Database): LiveReplicas {
   const timer = setInterval(() => void refresh(), refreshMs)
   timer.unref()
   void refresh()
+  /** `count`: processes on the database, this one included; at least 1. The number when the database last answered. */
   return { count: () => last, refresh, close: () => clearInterval(timer) }
 }

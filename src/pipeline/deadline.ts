@@ -21,27 +21,18 @@ export interface Watched {
   expire?(): void
 }
 
-/**
- * One timer for the deadlines of all running requests. With a timer each, thousands of streams would arm and clear one
- * for every event; here each only notes when it last saw one and is checked ten times a second.
- */
-export interface Ticker {
-  /** The time of the last tick or `watch`: precise enough for everything that ticks decide, and free to read. */
-  readonly nowMs: number
-  watch(watched: Watched): void
-  unwatch(watched: Watched): void
-  /** Ends everything that is still running. */
-  expireAll(): void
-  /** Stops the timer and ends everything that is still running. */
-  close(): void
-}
+export type Ticker = ReturnType<typeof createTicker>
 
 const tickMs = 100
 /** A tick this late means that the whole process was paused: data that arrived meanwhile is still unread. */
 const pausedMs = 1_000
 
-/** `onDefect`: an error in one tick must not stop the others. */
-export function createTicker(clock: Clock, onDefect: (error: unknown) => void): Ticker {
+/**
+ * One timer for the deadlines of all running requests. With a timer each, thousands of streams would arm and clear one
+ * for every event; here each only notes when it last saw one and is checked ten times a second.
+ * `onDefect`: an error in one tick must not stop the others.
+ */
+export function createTicker(clock: Clock, onDefect: (error: unknown) => void) {
   // A list whose last entry fills a freed place. A set would hash every request and be rescanned by every collection.
   const all: Watched[] = []
   let tickedMs = clock.monotonicMs()
@@ -63,19 +54,21 @@ export function createTicker(clock: Clock, onDefect: (error: unknown) => void): 
     }
   }, tickMs)
   timer.unref()
-  const expireAll = () => {
+  /** Ends everything that is still running. */
+  const expireAll = (): void => {
     for (const watched of [...all]) watched.expire?.()
   }
   return {
-    get nowMs() {
+    /** The time of the last tick or `watch`: precise enough for everything that ticks decide, and free to read. */
+    get nowMs(): number {
       return nowMs
     },
-    watch(watched) {
+    watch(watched: Watched): void {
       nowMs = clock.monotonicMs()
       watched.tickerIndex = all.length
       all.push(watched)
     },
-    unwatch(watched) {
+    unwatch(watched: Watched): void {
       const { tickerIndex: index } = watched
       if (index < 0) return
       watched.tickerIndex = -1
@@ -85,7 +78,8 @@ export function createTicker(clock: Clock, onDefect: (error: unknown) => void): 
       all[index] = last
     },
     expireAll,
-    close() {
+    /** Stops the timer too. */
+    close(): void {
       clearInterval(timer)
       expireAll()
     },

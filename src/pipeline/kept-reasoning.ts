@@ -26,12 +26,7 @@ export interface KeptTurn {
   readonly blocks: readonly PlacedReasoning<Reasoning>[]
 }
 
-export interface KeptReasoning {
-  /** A promise only if replicas share. */
-  find(key: string): KeptTurn | undefined | Promise<KeptTurn | undefined>
-  keep(key: string, turn: KeptTurn): void
-  size(): { readonly entries: number; readonly bytes: number }
-}
+export type KeptReasoning = ReturnType<typeof createKeptReasoning>
 
 /** The part of it that one session can reach. */
 export interface SessionReasoning {
@@ -63,7 +58,7 @@ interface Entry {
   readonly sharedMs: number
 }
 
-export function createKeptReasoning(options: KeptReasoningOptions): KeptReasoning {
+export function createKeptReasoning(options: KeptReasoningOptions) {
   const { clock, secret, shared, bytesMax = bytesMaxUsual } = options
   /** Ordered by last use. */
   const entries = new Map<string, Entry>()
@@ -94,7 +89,8 @@ export function createKeptReasoning(options: KeptReasoningOptions): KeptReasonin
     return turn
   }
   return {
-    find(key) {
+    /** A promise only if replicas share. */
+    find(key: string): KeptTurn | undefined | Promise<KeptTurn | undefined> {
       const entry = isOver(key) ? undefined : entries.get(key)
       if (!entry) return shared && findShared(key, shared)
       const nowMs = clock.monotonicMs()
@@ -103,7 +99,7 @@ export function createKeptReasoning(options: KeptReasoningOptions): KeptReasonin
       put(key, entry.sealed, isDue ? nowMs : entry.sharedMs)
       return opened(key, entry.sealed)
     },
-    keep(key, turn) {
+    keep(key: string, turn: KeptTurn): void {
       const sealed = seal(secret, Buffer.from(JSON.stringify(turn)), key)
       put(key, sealed, clock.monotonicMs())
       share(key, sealed)

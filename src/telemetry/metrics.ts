@@ -3,21 +3,10 @@
 // docs/operate/observe.md, and a test reports what is missing there. The registry that they are in is the second half.
 
 import type { Clock } from '../kernel/clock.ts'
-import { type Every, onTimer } from '../kernel/timers.ts'
+import { type Every, onTimer, withinTime } from '../kernel/timers.ts'
 import { wholeBuckets } from '../kernel/usage.ts'
 import type { Database } from '../store/database.ts'
 import type { RequestRecord } from './request-record.ts'
-
-export interface GatewayMetrics {
-  readonly registry: MetricRegistry
-  /** Call once per request, when it is over. */
-  readonly observeRequest: ObserveRequest
-  streamOpened(): void
-  streamClosed(): void
-  /** A changed configuration file was invalid; the last valid one stays active. */
-  configRefused(): void
-  close(): void
-}
 
 export interface GatewayMetricsOptions extends StateSources {
   readonly clock: Clock
@@ -29,7 +18,7 @@ export interface GatewayMetricsOptions extends StateSources {
   telemetryDropped?(): readonly NumberPoint[]
 }
 
-export function createGatewayMetrics(options: GatewayMetricsOptions): GatewayMetrics {
+export function createGatewayMetrics(options: GatewayMetricsOptions) {
   const registry = createRegistry()
   const observeRequest = createRequestMetrics(registry)
   defineStateMetrics(registry, options)
@@ -47,9 +36,11 @@ export function createGatewayMetrics(options: GatewayMetricsOptions): GatewayMet
   const stop = defineProcessMetrics(registry, options)
   return {
     registry,
+    /** Call once per request, when it is over. */
     observeRequest,
     streamOpened: () => void activeStreams++,
     streamClosed: () => void activeStreams--,
+    /** A changed configuration file was invalid; the last valid one stays active. */
     configRefused: () => refusals.find().add(1),
     close: stop,
   }
@@ -394,18 +385,7 @@ export interface AskedDefinition extends MetricDefinition {
   read(): Asked | Promise<Asked>
 }
 
-export interface MetricRegistry {
-  counter(definition: CounterDefinition): SeriesTable<Counter>
-  histogram(definition: HistogramDefinition): SeriesTable<Histogram>
-  /** A value that is computed at every read. */
-  ask(definition: AskedDefinition): void
-  infos(): readonly MetricInfo[]
-  read(): Promise<readonly MetricReading[]>
-  /** How often a value was counted as `other`, by metric. */
-  folded(): readonly NumberPoint[]
-  /** How often a value could not be read, by metric. */
-  failures(): readonly NumberPoint[]
-}
+export type MetricRegistry = ReturnType<typeof createRegistry>
 
 /** A database that hangs must not hold up the other numbers. */
 const readTimeoutMs = 2_000
@@ -417,14 +397,14 @@ const noLabels: readonly string[] = []
 /** The label value for everything beyond the maximum of series. */
 export const other = 'other'
 
-export function createRegistry(): MetricRegistry {
+export function createRegistry() {
   const families: { info: MetricInfo; read(): MetricReading | Promise<MetricReading>; folded(): number }[] = []
   const failures = new Map<string, number>()
 
   async function readFamily(family: (typeof families)[number]): Promise<readonly MetricReading[]> {
     try {
       const reading = family.read()
-      return [reading instanceof Promise ? await withinTime(reading) : reading]
+      return [reading instanceof Promise ? await withinTime(readTimeoutMs, reading) : reading]
     } catch {
       const { name } = family.info
       failures.set(name, (failures.get(name) ?? 0) + 1)
@@ -433,7 +413,7 @@ export function createRegistry(): MetricRegistry {
   }
 
   return {
-    counter(definition) {
+    counter(definition: CounterDefinition) {
       const table = new SeriesTable(definition, () => new Counter())
       const { perUnit = 1 } = definition
       const info = infoOf(definition, 'counter')
@@ -443,7 +423,7 @@ export function createRegistry(): MetricRegistry {
       families.push({ info, read, folded: () => table.folded })
       return table
     },
-    histogram(definition) {
+    histogram(definition: HistogramDefinition) {
       const { bounds } = definition
       const table = new SeriesTable(definition, () => new Histogram(bounds))
       const info = infoOf(definition, 'histogram')
@@ -454,7 +434,8 @@ export function createRegistry(): MetricRegistry {
       families.push({ info, read, folded: () => table.folded })
       return table
     },
-    ask(definition) {
+    /** A value that is computed at every read. */
+    ask(definition: AskedDefinition): void {
       const info = infoOf(definition, definition.type)
       let folded = 0
       const toReading = (asked: Asked): NumberReading => {
@@ -470,10 +451,12 @@ export function createRegistry(): MetricRegistry {
     },
     infos: () => families.map(({ info }) => info),
     read: async () => (await Promise.all(families.map(readFamily))).flat(),
+    /** How often a value was counted as `other`, by metric. */
     folded: () =>
       families
         .filter((family) => family.folded() > 0)
         .map((family) => ({ values: [family.info.name], value: family.folded() })),
+    /** How often a value could not be read, by metric. */
     failures: () => Array.from(failures, ([name, value]) => ({ values: [name], value })),
   }
 }
@@ -502,16 +485,6 @@ function pointsOf(
     merged.set(key, { values: shown, value: together })
   }
   return { points: [...merged.values()], foldedCount }
-}
-
-async function withinTime<Value>(promise: Promise<Value>): Promise<Value> {
-  const late = Promise.withResolvers<never>()
-  const timer = setTimeout(() => late.reject(new Error('took too long')), readTimeoutMs)
-  try {
-    return await Promise.race([promise, late.promise])
-  } finally {
-    clearTimeout(timer)
-  }
 }
 
 export class Counter {

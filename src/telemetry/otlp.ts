@@ -9,18 +9,7 @@ import type { MetricReading, NumberPoint } from './metrics.ts'
 import { createGenAiMetrics, hex, metricsPayload, type TracedRequest, tracesPayload } from './otlp-payload.ts'
 import type { RequestRecord, TraceContext } from './request-record.ts'
 
-export interface OtlpExporter {
-  /** Call at the beginning of a request, with its `traceparent`; the result belongs into the record as `trace`. */
-  readonly beginTrace: BeginTrace
-  /** Call once per request, when it is over. Returns at once. */
-  observeRequest(record: RequestRecord): void
-  /** Requests whose spans were dropped, and payloads of metrics that did not arrive. */
-  dropped(): readonly NumberPoint[]
-  /** Sends the queue and the metrics. */
-  flush(): Promise<void>
-  /** A last flush, and then nothing more. */
-  close(): Promise<void>
-}
+export type OtlpExporter = ReturnType<typeof createOtlpExporter>
 
 export interface OtlpExporterOptions {
   readonly settings: OtlpSettings
@@ -44,7 +33,7 @@ const batchMax = 256
 /** How often a batch is sent to a failing collector, five seconds apart. */
 const triesMax = 3
 
-export function createOtlpExporter(options: OtlpExporterOptions): OtlpExporter {
+export function createOtlpExporter(options: OtlpExporterOptions) {
   const { settings, clock, version, instanceId, every = onTimer, randomBytes = cryptoBytes } = options
   const send = createReportingSend(options.send ?? createSend(settings), options.report)
   const sender = { serviceName: settings.serviceName, version, instanceId }
@@ -83,13 +72,16 @@ export function createOtlpExporter(options: OtlpExporterOptions): OtlpExporter {
   }
 
   const stops = [every(traceFlushMs, flushTraces), every(metricsFlushMs, flushMetrics)]
+  /** Sends the queue and the metrics. */
   const flush = async (): Promise<void> => {
     await Promise.all([flushTraces(), flushMetrics()])
   }
 
   return {
+    /** Call at the beginning of a request, with its `traceparent`; the result belongs into the record as `trace`. */
     beginTrace,
-    observeRequest(record) {
+    /** Call once per request, when it is over. Returns at once. */
+    observeRequest(record: RequestRecord): void {
       genAi.observeRequest(record)
       const trace = record.trace ?? beginTrace(null)
       if (!trace.sampled) return
@@ -101,9 +93,12 @@ export function createOtlpExporter(options: OtlpExporterOptions): OtlpExporter {
       // A busy second fills the queue long before the timer; a failing collector waits for it.
       if (queue.length % batchMax === 0 && tries === 0) void flushTraces()
     },
-    dropped: () => Object.entries(dropped).map(([signal, value]) => ({ values: [signal], value })),
+    /** Requests whose spans were dropped, and payloads of metrics that did not arrive. */
+    dropped: (): readonly NumberPoint[] =>
+      Object.entries(dropped).map(([signal, value]) => ({ values: [signal], value })),
     flush,
-    async close() {
+    /** A last flush, and then nothing more. */
+    async close(): Promise<void> {
       for (const stop of stops) stop()
       await flush()
       dropped.traces += queue.length

@@ -20,20 +20,13 @@ export interface RetentionOptions {
   readonly pause?: (milliseconds: number) => Promise<void>
 }
 
-export interface Retention {
-  /** One round; returns the number of deleted requests. Runs by itself every few minutes. */
-  run(): Promise<number>
-  /** Waits for the portion that is being deleted, and stops. */
-  close(): Promise<void>
-}
-
 const roundMs = 10 * 60_000
 const dayMs = 24 * 60 * 60_000
 /** A few milliseconds of writing. */
 const portionMax = 500
 const pauseMs = 100
 
-export function createRetention(options: RetentionOptions): Retention {
+export function createRetention(options: RetentionOptions) {
   const { database, clock, every = onTimer, pause = (milliseconds) => Bun.sleep(milliseconds) } = options
   let isClosed = false
   let running: Promise<number> = Promise.resolve(0)
@@ -52,6 +45,7 @@ export function createRetention(options: RetentionOptions): Retention {
     return removed
   }
 
+  /** One round; returns the number of deleted requests. Runs by itself every few minutes. */
   const run = (): Promise<number> => {
     running = running.then(round).catch((error) => {
       options.onFault(error)
@@ -63,7 +57,8 @@ export function createRetention(options: RetentionOptions): Retention {
 
   return {
     run,
-    async close() {
+    /** Waits for the portion that is being deleted, and stops. */
+    async close(): Promise<void> {
       isClosed = true
       stop()
       await running

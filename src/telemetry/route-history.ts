@@ -219,10 +219,7 @@ function merge(incidents: readonly Incident[]): readonly Incident[] {
   return merged
 }
 
-export interface RouteHistory {
-  /** Slots since the start of an hour within the last thirty days, at most two seconds old. */
-  read(now: number, from: number): Promise<readonly RouteSlots[]>
-}
+export type RouteHistory = ReturnType<typeof createRouteHistory>
 
 const slotMs = 300_000
 const hourMs = 3_600_000
@@ -234,7 +231,7 @@ const settledAfterMs = hourMs
 const startOfHour = (time: number) => time - (time % hourMs)
 
 /** Hours that no request can change any more are kept in memory, so that the log is read once. */
-export function createRouteHistory(database: LogDatabase): RouteHistory {
+export function createRouteHistory(database: LogDatabase) {
   let settled: readonly RouteSlots[] = []
   let settledFrom = 0
   let settledTo = 0
@@ -256,7 +253,8 @@ export function createRouteHistory(database: LogDatabase): RouteHistory {
     return all
   }
   return {
-    async read(now, from) {
+    /** Slots since the start of an hour within the last thirty days, at most two seconds old. */
+    async read(now: number, from: number): Promise<readonly RouteSlots[]> {
       if (!reading || now - reading.at >= freshMs || reading.from > from) {
         // One after the other, because each begins where the last one ended.
         const before = reading?.routes ?? Promise.resolve([])

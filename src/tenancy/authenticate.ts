@@ -153,25 +153,20 @@ function day(epochMs: number): string {
 /** Each key is written at most once in this time. */
 export const lastUsedFlushMs = 60_000
 
-/** When each key was last used. Kept in memory and written in the background; a crash loses the last minute. */
-export interface LastUsed {
-  note(keyId: KeyId): void
-  /** Never throws. What could not be written is kept for the next flush. */
-  flush(): Promise<void>
-}
-
-export interface LastUsedOptions {
+interface LastUsedOptions {
   readonly database: Database
   readonly clock: Clock
   onFault(thrown: unknown): void
 }
 
-export function createLastUsed({ database, clock, onFault }: LastUsedOptions): LastUsed {
+/** When each key was last used. Kept in memory and written in the background; a crash loses the last minute. */
+export function createLastUsed({ database, clock, onFault }: LastUsedOptions) {
   let noted = new Map<KeyId, number>()
 
   return {
-    note: (keyId) => void noted.set(keyId, clock.now()),
-    async flush() {
+    note: (keyId: KeyId) => void noted.set(keyId, clock.now()),
+    /** Never throws. What could not be written is kept for the next flush. */
+    async flush(): Promise<void> {
       const pending = noted
       noted = new Map()
       // Replicas write the same keys; in one order, so that there is no deadlock.

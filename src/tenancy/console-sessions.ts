@@ -37,37 +37,28 @@ export function sessionAgesAt(now: number): SessionAges {
   return { openedAfter: now - sessionMaxMs, usedAfter: now - idleMs }
 }
 
-export interface ConsoleSessions {
-  addLink(hash: string, link: ConsoleLink, now: number): Promise<void>
-  /** Deletes it, so that of two simultaneous uses one succeeds. */
-  takeLink(hash: string): Promise<ConsoleLink | undefined>
-  /** Replaces the browser's old session. Deletes expired ones, and the oldest if there are too many. */
-  open(hash: string, before: string | undefined, session: ConsoleSession, ages: SessionAges): Promise<void>
-  find(hash: string): Promise<ConsoleSession | undefined>
-  use(hash: string, now: number): Promise<void>
-  end(hash: string): Promise<void>
-  /** Deletes all links too; returns the number of sessions. With a person, only the sessions of that person. */
-  endAll(personId?: PersonId): Promise<number>
-}
+export type ConsoleSessions = ReturnType<typeof createConsoleSessions>
 
 const sessionsMax = 1000
 const personSessionsMax = 20
 const linksMax = 100
 
-export function createConsoleSessions(database: Database): ConsoleSessions {
+export function createConsoleSessions(database: Database) {
   const write = <T>(work: (sql: Sql) => Promise<T>): Promise<T> => database.transaction(work)
   return {
-    addLink: (hash, link, now) =>
+    addLink: (hash: string, link: ConsoleLink, now: number) =>
       write(async (sql) => {
         await sql`DELETE FROM console_links WHERE expires_at <= ${timeToSql(now)} OR hash NOT IN
           (SELECT hash FROM console_links ORDER BY expires_at DESC, hash LIMIT ${BigInt(linksMax - 1)})`
         await sql`INSERT INTO console_links ${sql([{ ...linkRow.write(link), hash }])}`
       }),
-    takeLink: async (hash) =>
+    /** Deletes it, so that of two simultaneous uses one succeeds. */
+    takeLink: async (hash: string) =>
       linkRow.first(
         await write((sql) => sql`DELETE FROM console_links WHERE hash = ${hash} RETURNING expires_at, fingerprint`),
       ),
-    open: (hash, before, session, { openedAfter, usedAfter }) =>
+    /** Replaces the browser's old session. Deletes expired ones, and the oldest if there are too many. */
+    open: (hash: string, before: string | undefined, session: ConsoleSession, ages: SessionAges) =>
       write(async (sql) => {
         if (before !== undefined) await sql`DELETE FROM console_sessions WHERE hash = ${before}`
         // Counted per person, so that a person cannot push out the sessions of others.
@@ -75,21 +66,23 @@ export function createConsoleSessions(database: Database): ConsoleSessions {
         const whose = personId ?? ''
         const kept = BigInt((personId === undefined ? sessionsMax : personSessionsMax) - 1)
         await sql`DELETE FROM console_sessions
-          WHERE opened_at <= ${timeToSql(openedAfter)} OR used_at <= ${timeToSql(usedAfter)}
+          WHERE opened_at <= ${timeToSql(ages.openedAfter)} OR used_at <= ${timeToSql(ages.usedAfter)}
           OR (COALESCE(person_id, '') = ${whose} AND hash NOT IN (SELECT hash FROM console_sessions
             WHERE COALESCE(person_id, '') = ${whose} ORDER BY opened_at DESC, hash LIMIT ${kept}))`
         await sql`INSERT INTO console_sessions ${sql([{ ...sessionRow.write(session), hash }])}`
       }),
-    find: async (hash) => sessionRow.first(await database.sql`SELECT * FROM console_sessions WHERE hash = ${hash}`),
-    use: (hash, now) =>
+    find: async (hash: string) =>
+      sessionRow.first(await database.sql`SELECT * FROM console_sessions WHERE hash = ${hash}`),
+    use: (hash: string, now: number) =>
       write(async (sql) => {
         await sql`UPDATE console_sessions SET used_at = ${timeToSql(now)} WHERE hash = ${hash}`
       }),
-    end: (hash) =>
+    end: (hash: string) =>
       write(async (sql) => {
         await sql`DELETE FROM console_sessions WHERE hash = ${hash}`
       }),
-    endAll: (personId) =>
+    /** Deletes all links too; returns the number of sessions. With a person, only the sessions of that person. */
+    endAll: (personId?: PersonId) =>
       write(async (sql) => {
         if (personId !== undefined) {
           const own = await sql`DELETE FROM console_sessions WHERE person_id = ${personId} RETURNING hash`

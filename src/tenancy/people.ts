@@ -453,17 +453,13 @@ export function checkPassword(password: string): void {
 /** OWASP's parameters for Argon2id: 19 MiB, two passes. */
 const argon2 = { algorithm: 'argon2id', memoryCost: 19_456, timeCost: 2 } as const
 
-export interface Passwords {
-  hash(password: string): Promise<string>
-  /** Takes as long without a stored hash, so that the time does not tell which addresses have an account. */
-  verify(password: string, hash: string | undefined): Promise<boolean>
-}
+export type Passwords = ReturnType<typeof createPasswords>
 
 /** Each check takes 19 MiB and some 50 ms of a core; more at a time would starve the requests. */
 const checksMax = 2
 const waitingMax = 32
 
-export function createPasswords(): Passwords {
+export function createPasswords() {
   let running = 0
   const waiting: (() => void)[] = []
   let decoy: Promise<string> | undefined
@@ -485,8 +481,9 @@ export function createPasswords(): Passwords {
     }
   }
   return {
-    hash: (password) => inTurn(() => Bun.password.hash(password, argon2)),
-    async verify(password, hash) {
+    hash: (password: string) => inTurn(() => Bun.password.hash(password, argon2)),
+    /** Takes as long without a stored hash, so that the time does not tell which addresses have an account. */
+    async verify(password: string, hash: string | undefined): Promise<boolean> {
       decoy ??= Bun.password.hash(createLinkSecret(), argon2)
       const compared = hash ?? (await decoy)
       const isRight = await inTurn(() => Bun.password.verify(password.slice(0, passwordLengthMax + 1), compared))

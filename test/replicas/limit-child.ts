@@ -5,7 +5,7 @@
 import { systemClock } from '../../src/kernel/clock.ts'
 import type { RateScope } from '../../src/limits/limiter.ts'
 import { createRedisLoads } from '../../src/limits/redis-loads.ts'
-import { createSharedLimiter } from '../../src/limits/shared-limiter.ts'
+import { SharedLimiter } from '../../src/limits/shared-limiter.ts'
 import { createSqlLoads } from '../../src/limits/sql-loads.ts'
 import { openPostgres } from '../../src/store/postgres.ts'
 import { openRedis } from '../../src/store/redis.ts'
@@ -20,7 +20,7 @@ async function openStore() {
   return createRedisLoads(redis, readMs)
 }
 
-const limiter = createSharedLimiter({
+const limiter = new SharedLimiter({
   store: await openStore(),
   clock: systemClock,
   liveReplicas: () => 3,

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'bun:test'
 import { systemClock } from '../../src/kernel/clock.ts'
 import type { Admission, RateScope } from '../../src/limits/limiter.ts'
 import { createRedisLoads } from '../../src/limits/redis-loads.ts'
-import { createSharedLimiter, type SharedLimiter } from '../../src/limits/shared-limiter.ts'
+import { SharedLimiter } from '../../src/limits/shared-limiter.ts'
 import { openRedis } from '../../src/store/redis.ts'
 import { findRedisProgram, startRedis } from '../parts/redis.ts'
 import { type SlowNetwork, startSlowNetwork } from '../parts/slow-network.ts'
@@ -40,7 +40,7 @@ async function startReplicas(timeoutsMs: readonly [number, number, number]): Pro
       const network = startSlowNetwork(target, 0)
       const redis = openRedis({ url: `redis://127.0.0.1:${network.port}` })
       while (!redis.connected) await Bun.sleep(5)
-      const limiter = createSharedLimiter({
+      const limiter = new SharedLimiter({
         store: createRedisLoads(redis),
         clock: systemClock,
         liveReplicas: () => 3,

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'bun:test'
 import { systemClock } from '../../src/kernel/clock.ts'
 import type { RateScope } from '../../src/limits/limiter.ts'
 import { createRedisLoads } from '../../src/limits/redis-loads.ts'
-import { createSharedLimiter, type LimiterMode, type SharedLimiter } from '../../src/limits/shared-limiter.ts'
+import { type LimiterMode, SharedLimiter } from '../../src/limits/shared-limiter.ts'
 import { openRedis, type Redis } from '../../src/store/redis.ts'
 import { findRedisProgram, startRedis } from '../parts/redis.ts'
 
@@ -32,7 +32,7 @@ async function startLoad(url: string): Promise<Load> {
     const onMode = ({ kind }: LimiterMode) => {
       if (kind === 'share') losses.set(redis, (losses.get(redis) ?? 0) + 1)
     }
-    return createSharedLimiter({
+    return new SharedLimiter({
       store: createRedisLoads(redis),
       clock: systemClock,
       liveReplicas: () => 3,
