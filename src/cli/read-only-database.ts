@@ -30,7 +30,7 @@ export async function openReadOnly(url: string | undefined, dataFolder: string):
   return {
     engine: 'sqlite',
     sql: connection as Sql,
-    batches: undefined,
+    journal: undefined,
     transaction: refuse,
     schemaTransaction: refuse,
     snapshot: async <T>(work: (sql: Sql) => Promise<T>) =>

@@ -46,6 +46,6 @@ export function createLedger({
     reach,
     random: randomUnit,
   }
-  if (database.batches) return createEmbeddedLedger(options, database.batches)
+  if (database.journal) return createEmbeddedLedger(options, database.journal)
   return createSharedLedger(options)
 }

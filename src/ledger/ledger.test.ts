@@ -206,12 +206,15 @@ forEachEngine((engine, storeTest) => {
       return ledger.settle(settlementOf(request.requestId, cost))
     }
     expect(await settle('first')).toMatchObject({ kind: 'settled' })
-    // All three at once: the one whose row exists already must not spoil the others, nor be charged.
     const nothing = { workspaceId, charge: zeroNano, writtenOff: zeroNano, budgets: null }
     const logged = { ...chargedRowOf('req_logged', nothing), charge: null }
     await database.transaction((sql) => writeRequests(sql, engine.name, [logged]))
-    const outcomes = await Promise.allSettled([settle('second'), settle('logged'), settle('third')])
-    expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
+    // All at once: the one whose row exists already must not spoil the others, nor be charged. The embedded engine finds such
+    // a row when it applies its journal: see the test there.
+    const settling = [settle('second'), settle('third'), ...(engine.name === 'postgres' ? [settle('logged')] : [])]
+    const outcomes = await Promise.allSettled(settling)
+    const expected = ['fulfilled', 'fulfilled', 'rejected'].slice(0, settling.length)
+    expect(outcomes.map(({ status }) => status as string)).toEqual(expected)
     const rows = await database.sql<{ id: string }>`SELECT id FROM requests WHERE charge = 4 ORDER BY id`
     expect(rows.map(({ id }) => id)).toEqual(['req_first', 'req_second', 'req_third'])
     // The row says what was paid: of a thousand the 88 that are left.

@@ -11,8 +11,8 @@ import {
 import { startLedgerChild, startLedgerChildren, sumCounts } from '../../test/parts/ledger-children.ts'
 import { systemClock } from '../kernel/clock.ts'
 import type { Nano } from '../kernel/money.ts'
+import type { Journal } from '../store/journal.ts'
 import { openDatabase } from '../store/open-database.ts'
-import type { BatchWriter } from '../store/write-batch.ts'
 import type { Budget } from './budget.ts'
 
 const window = 'month:2100-01'
@@ -103,18 +103,19 @@ forEachEngine((engine, storeTest) => {
   if (engine.name === 'sqlite') {
     storeTest('a charge whose commit was not confirmed is counted in its budget once', async ({ database }) => {
       const workspaceId = await addWorkspace(database)
-      const { batches } = database
-      if (!batches) throw new Error('the embedded engine has a batch writer')
+      const { journal } = database
+      if (!journal) throw new Error('the embedded engine has a journal')
       let lost = true
-      const writer: BatchWriter = {
-        async commitBatch(operations) {
-          const refusals = await batches.commitBatch(operations)
-          if (!lost) return refusals
+      const forgetful: Journal = {
+        apply: () => journal.apply(),
+        async append(requests) {
+          await journal.append(requests)
+          if (!lost) return
           lost = false
           throw new Error('lost the answer')
         },
       }
-      await using books = await openLedger({ ...database, batches: writer })
+      await using books = await openLedger({ ...database, journal: forgetful })
       const { ledger } = books
       await ledger.fund({ workspaceId, amount: 100n as Nano, kind: 'topup' })
       const request = { ...holdOf(workspaceId, 10n), budgets: budgetOf(30n) }

@@ -88,6 +88,9 @@ const checks: Readonly<Record<string, string>> = {
         OR (d.kind = 'wallet' AND c.kind = 'funding')))`,
   'every wallet has a balance': `SELECT a.id, 'no row in balances' AS detail
     FROM accounts a LEFT JOIN balances b ON b.account_id = a.id WHERE a.kind = 'wallet' AND b.account_id IS NULL`,
+  // The embedded engine finds that out after the charge is durable.
+  'the database accepted every charge': `SELECT CAST(sequence AS TEXT) AS id, refusal AS detail FROM journal
+    WHERE refusal IS NOT NULL`,
   // The primary keys allow one row of a request in each table.
   'one charge per request': `SELECT r.id, 'charged in the log and in the archive' AS detail
     FROM requests r JOIN archived_charges a ON a.id = r.id WHERE r.charge IS NOT NULL`,

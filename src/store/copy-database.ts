@@ -53,6 +53,7 @@ export async function copyDatabase(options: CopyOptions): Promise<CopyOutcome> {
 
 async function copyInto(options: CopyOptions, from: Sql, to: Sql): Promise<CopyOutcome> {
   const plan = await planCopy(from, to)
+  await assertJournalApplied(from)
   const digests = new Map<string, RowDigest>()
   const isFresh = await isUnused(to, plan)
   if (isFresh) await clearSeeds(to, plan)
@@ -63,6 +64,13 @@ async function copyInto(options: CopyOptions, from: Sql, to: Sql): Promise<CopyO
   for (const table of plan.tables) tables.push(await compareTable(table, to, digests, isFresh, options))
   await compareProofs(options, from, to)
   return { copied: isFresh, tables, left: plan.left }
+}
+
+/** Where it could not be applied, the copy would lack charges. What was refused is found by the proof. */
+async function assertJournalApplied(from: Sql): Promise<void> {
+  const rows = await from`SELECT 1 FROM journal WHERE refusal IS NULL LIMIT 1`
+  if (rows.length === 0) return
+  throw new StartRefusal('The embedded database has charges that could not be applied. Check the disk, and try again.')
 }
 
 /** Every start of a gateway writes into `installation` before anything else. */

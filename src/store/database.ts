@@ -3,8 +3,8 @@
 // `engine` is asked.
 
 import type { Clock } from '../kernel/clock.ts'
+import type { Journal } from './journal.ts'
 import type { Engine, Sql } from './sql.ts'
-import type { BatchWriter } from './write-batch.ts'
 
 export interface Database {
   readonly engine: Engine
@@ -15,8 +15,8 @@ export interface Database {
    * runs at a time, so the work must only await its own statements and must not start another transaction.
    */
   transaction<T>(work: (sql: Sql) => Promise<T>, shape?: TransactionShape): Promise<T>
-  /** Commits many decided operations at once; undefined where several processes write to the database. */
-  readonly batches: BatchWriter | undefined
+  /** Commits charges that are decided; undefined where several processes write to the database. */
+  readonly journal: Journal | undefined
   /** Reads that all see one moment, without a time limit; for sums over whole tables. */
   snapshot<T>(work: (sql: Sql) => Promise<T>): Promise<T>
   /**

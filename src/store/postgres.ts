@@ -103,7 +103,7 @@ function postgresDatabase(pool: WatchedPool, patient: PatientPool): Database {
   return {
     engine: 'postgres',
     sql: pool.sql,
-    batches: undefined,
+    journal: undefined,
     transaction: (work, shape) => (shape === 'at_once' ? transactAtOnce(pool, work) : transact(pool, work)),
     schemaTransaction: (work) =>
       patient.use((own) =>

@@ -2,8 +2,8 @@
 // the disk. It answers one question of the event loop after the other and decides nothing.
 
 import { Database, SQLiteError } from 'bun:sqlite'
+import { applyMin, JournalTable } from './journal.ts'
 import type { SqlValue } from './sql.ts'
-import { BatchRunner, type Refusal } from './write-batch.ts'
 
 declare const self: Worker
 
@@ -12,15 +12,22 @@ export type WriterQuestion =
   | { readonly kind: 'open'; readonly file: string; readonly settings: string }
   | { readonly kind: 'run'; readonly text: string; readonly values: readonly SqlValue[] }
   | { readonly kind: 'script'; readonly text: string }
-  /** `text`: made by `encodeBatch`. */
-  | { readonly kind: 'batch'; readonly text: string }
+  /** `text`: made by `encodeRequests`. */
+  | { readonly kind: 'append'; readonly text: string; readonly count: number }
+  | { readonly kind: 'apply' }
   | { readonly kind: 'close' }
 
 export type WriterAnswer =
   | { readonly kind: 'rows'; readonly rows: unknown[] }
-  | { readonly kind: 'batch'; readonly refusals: readonly (Refusal | undefined)[] }
+  | { readonly kind: 'appended' }
   | { readonly kind: 'done' }
   | { readonly kind: 'fault'; readonly fault: WriterFault }
+
+/** Not an answer: a line for the gateway's log. */
+export interface WriterNotice {
+  readonly kind: 'notice'
+  readonly line: string
+}
 
 /** The parts of an error that cross threads. */
 export interface WriterFault {
@@ -35,7 +42,12 @@ const openTriesMax = 100
 const openPauseMs = 10
 
 let connection: Database | undefined
-const batches = new BatchRunner((text) => opened().prepare(text))
+const journal = new JournalTable((text) => opened().prepare(text))
+/** Requests in the journal, of this process. */
+let unapplied = 0
+/** When the journal is applied if nothing else needs it: so late can a list be that is read past the gateway. */
+const applyAfterMs = 250
+let applyTimer: Timer | undefined
 
 function opened(): Database {
   if (connection) return connection
@@ -68,14 +80,65 @@ function answer(question: WriterQuestion): WriterAnswer {
     case 'script':
       opened().run(question.text)
       return { kind: 'done' }
-    case 'batch':
-      return { kind: 'batch', refusals: batches.run(question.text) }
+    case 'append':
+      journal.append(question.text)
+      unapplied += question.count
+      return { kind: 'appended' }
+    case 'apply':
+      apply()
+      return { kind: 'done' }
     case 'close':
-      batches.finalize()
+      applyIfPossible()
+      journal.finalize()
       connection?.close()
       connection = undefined
       return { kind: 'done' }
   }
+}
+
+/** Without a sync: the requests are durable in the journal. The next sync of the log includes what was written here. */
+function apply(): void {
+  const database = opened()
+  // Before the migrations of a new database there is none.
+  if (!hasJournal(database)) return
+  database.run('PRAGMA synchronous = NORMAL')
+  try {
+    for (const { requestId, message } of journal.apply()) {
+      const line = `The database refused the charge of ${requestId}: ${message}. It stays in the table journal, and "tollgate ledger verify" reports it. Please report this.`
+      self.postMessage({ kind: 'notice', line } satisfies WriterNotice)
+    }
+    unapplied = 0
+  } finally {
+    database.run('PRAGMA synchronous = FULL')
+  }
+}
+
+function hasJournal(database: Database): boolean {
+  if (unapplied > 0) return true
+  using table = database.prepare("SELECT 1 FROM sqlite_master WHERE name = 'journal'")
+  return table.get() !== null
+}
+
+/** Between two questions. */
+function applyIfPossible(): void {
+  if (unapplied === 0 || !connection || connection.inTransaction) return
+  try {
+    apply()
+  } catch {
+    // A full or broken disk also fails the next commit, which reports it to its caller.
+  }
+}
+
+function applyLater(): void {
+  if (unapplied >= applyMin) applyIfPossible()
+  if (unapplied === 0 || applyTimer) return
+  applyTimer = setTimeout(() => {
+    applyTimer = undefined
+    applyIfPossible()
+    applyLater()
+  }, applyAfterMs)
+  // A process that has nothing else to do ends by closing the database.
+  applyTimer.unref()
 }
 
 function toFault(thrown: unknown): WriterFault {
@@ -91,7 +154,7 @@ function toFault(thrown: unknown): WriterFault {
  * the answer.
  */
 const checkpointPages = 4000n
-/** The length of the log is checked after this many answers. A commit writes about ten pages. */
+/** The length of the log is checked after this many answers. A commit writes about three pages. */
 const checkpointEvery = 16
 let answeredSince = 0
 
@@ -113,5 +176,6 @@ self.onmessage = ({ data }: MessageEvent<WriterQuestion>) => {
   } catch (thrown) {
     self.postMessage({ kind: 'fault', fault: toFault(thrown) } satisfies WriterAnswer)
   }
+  if (data.kind === 'append') applyLater()
   checkpoint()
 }

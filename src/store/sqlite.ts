@@ -1,21 +1,21 @@
 // The embedded engine. A connection of SQLite has one transaction: a statement from anywhere joins the one that is open
 // and is rolled back with it. So reads have their own connection, and all writes go through the one
-// thread that owns the writing connection, where transactions and batches take turns.
+// thread that owns the writing connection, where transactions and commits of charges take turns.
 
 import { Database as Connection, SQLiteError, type Statement } from 'bun:sqlite'
 import { join } from 'node:path'
 import { SQL } from 'bun'
-import { assert } from '../kernel/failure.ts'
 import { ensurePrivateFile } from './data-folder.ts'
 import type { Database, RunScript } from './database.ts'
+import { appliedTables, encodeRequests } from './journal.ts'
 import type { Sql, SqlPart, SqlValue } from './sql.ts'
 import { isSqliteBusy } from './sql-error.ts'
-import type { WriterAnswer, WriterQuestion } from './sqlite-worker.ts'
+import type { WriterAnswer, WriterNotice, WriterQuestion } from './sqlite-worker.ts'
 import { causeText, StartRefusal } from './start-refusal.ts'
-import { encodeBatch } from './write-batch.ts'
 
 /** Long enough for a checkpoint on a slow disk. A waiting reader blocks the event loop, a waiting writer does not. */
 const busyTimeoutMs = 5000
+const catchUpMaxMs = 1000
 
 /**
  * FULL syncs the log at every commit; fullfsync makes that reach the disk on macOS too, and is ignored elsewhere. The
@@ -34,10 +34,10 @@ export async function openSqlite(dataFolder: string, report?: (line: string) => 
   try {
     // SQLite gives the -wal and -shm files beside it the same permissions.
     ensurePrivateFile(file, report)
-    thread = startThread()
+    thread = startThread(report)
     await thread.ask({ kind: 'open', file, settings: writerSettings })
     reader = openReader(file)
-    await assertWriteAheadLog(reader, file)
+    assertWriteAheadLog(reader, file)
     return sqliteDatabase(thread, reader, file)
   } catch (thrown) {
     reader?.close()
@@ -52,7 +52,7 @@ export async function openSqlite(dataFolder: string, report?: (line: string) => 
 
 /** Reads on the event loop. */
 interface Reader {
-  readonly sql: Sql
+  all(text: string, values: readonly SqlValue[]): unknown[]
   close(): void
 }
 
@@ -79,7 +79,7 @@ function openReader(file: string): Reader {
   }
   connection.run(readerSettings)
   return {
-    sql: sqlOver(async (text, values) => {
+    all(text, values) {
       if (isClosed) throw closedError('the database is closed')
       try {
         return prepare(text).all(...values)
@@ -87,7 +87,7 @@ function openReader(file: string): Reader {
         if (!(thrown instanceof SQLiteError)) throw thrown
         throw new SQL.SQLiteError(thrown.message, { code: thrown.code ?? 'SQLITE_ERROR', errno: thrown.errno })
       }
-    }),
+    },
     close() {
       isClosed = true
       for (const statement of prepared.values()) statement.finalize()
@@ -101,8 +101,8 @@ function closedError(message: string): SQL.SQLiteError {
   return new SQL.SQLiteError(message, { code: 'ERR_SQLITE_CONNECTION_CLOSED', errno: 0 })
 }
 
-async function assertWriteAheadLog({ sql }: Reader, file: string): Promise<void> {
-  const [mode] = await sql<{ journal_mode: string }>`PRAGMA journal_mode`
+function assertWriteAheadLog(reader: Reader, file: string): void {
+  const [mode] = reader.all('PRAGMA journal_mode', []) as { readonly journal_mode: string }[]
   if (mode?.journal_mode === 'wal') return
   throw new StartRefusal(
     `The file system of ${file} does not support SQLite's write-ahead log (a network share?). Set TOLLGATE_DATA to a folder on a local disk, or use PostgreSQL with DATABASE_URL.`,
@@ -121,30 +121,53 @@ function sqliteDatabase(thread: Thread, reader: Reader, file: string): Database 
       endTurn()
     }
   }
+  /** Whether the journal may have something, also of a process that was killed. */
+  let isBehind = true
+  const apply = async () => {
+    if (!isBehind) return
+    await thread.ask({ kind: 'apply' })
+    isBehind = false
+  }
   /** `whenBusyMs`: how long to wait for other processes. */
-  const transact = <T>(whenBusyMs: number, work: (sql: Sql, runScript: RunScript) => Promise<T>): Promise<T> =>
+  const transact = <T>(
+    whenBusyMs: number,
+    work: (sql: Sql, runScript: RunScript) => Promise<T>,
+    begin = async () => {},
+  ): Promise<T> =>
     inTurn(async () => {
+      await begin()
       await thread.ask({ kind: 'script', text: `PRAGMA busy_timeout = ${whenBusyMs}; BEGIN IMMEDIATE` })
       return await untilCommit(thread, work)
     })
 
+  /** A disk that fails or hangs must not take the console with it: after a second, reads show what the tables have. */
+  const catchUp = async () => {
+    if (isBehind) await Promise.race([inTurn(apply).catch(() => {}), Bun.sleep(catchUpMaxMs)])
+  }
+  const sql = sqlOver(async (text, values) => {
+    if (isBehind && appliedTables.test(text)) await catchUp()
+    return reader.all(text, values)
+  })
+
   return {
     engine: 'sqlite',
-    sql: reader.sql,
-    batches: {
-      commitBatch: (requests) =>
+    sql,
+    journal: {
+      append: (requests) =>
         inTurn(async () => {
-          const answer = await thread.ask({ kind: 'batch', text: encodeBatch(requests) })
-          assert(answer.kind === 'batch', 'the thread answers a batch with a batch')
-          return answer.refusals
+          isBehind = true
+          await thread.ask({ kind: 'append', text: encodeRequests(requests), count: requests.length })
         }),
+      apply: () => inTurn(apply),
     },
-    transaction: (work) => transact(busyTimeoutMs, work),
+    transaction: (work) => transact(busyTimeoutMs, work, apply),
     schemaTransaction: async (work) => {
       let began = false
       try {
+        // The journal is not applied before: it may be of an older version, and be waiting for this very change of tables.
         return await transact(0, async (sql, runScript) => {
           began = true
+          isBehind = true
           return { result: await work(sql, runScript) }
         })
       } catch (thrown) {
@@ -152,7 +175,10 @@ function sqliteDatabase(thread: Thread, reader: Reader, file: string): Database 
         throw thrown
       }
     },
-    snapshot: (work) => readSnapshot(file, work),
+    async snapshot(work) {
+      await catchUp()
+      return await readSnapshot(file, work)
+    },
     close() {
       closed ??= inTurn(async () => {
         await thread.ask({ kind: 'close' }).finally(() => thread.end())
@@ -164,12 +190,12 @@ function sqliteDatabase(thread: Thread, reader: Reader, file: string): Database 
 
 /** On its own connection, so that the reads of everyone else do not fall into it. */
 async function readSnapshot<T>(file: string, work: (sql: Sql) => Promise<T>): Promise<T> {
-  const { sql, close } = openReader(file)
+  const reader = openReader(file)
   try {
-    await sql`BEGIN`
-    return await work(sql)
+    reader.all('BEGIN', [])
+    return await work(sqlOver(async (text, values) => reader.all(text, values)))
   } finally {
-    close()
+    reader.close()
   }
 }
 
@@ -218,7 +244,7 @@ interface Waiting {
   reject(thrown: unknown): void
 }
 
-function startThread(): Thread {
+function startThread(report: (line: string) => void = () => {}): Thread {
   const worker = new Worker(new URL('./sqlite-worker.ts', import.meta.url))
   const waiting: Waiting[] = []
   let gone: SQL.SQLiteError | undefined
@@ -238,10 +264,11 @@ function startThread(): Thread {
       if (answer.kind === 'fault') next.reject(new SQL.SQLiteError(answer.fault.message, answer.fault))
       else next.resolve(answer)
     })
-  worker.onmessage = ({ data }: MessageEvent<WriterAnswer>) => {
+  worker.onmessage = ({ data }: MessageEvent<WriterAnswer | WriterNotice>) => {
+    if (data.kind === 'notice') return report(data.line)
     // Code that awaits a statement must not run inside this handler: `expect(…).rejects` of Bun 1.4 blocks its caller until
-    // the promise settles, and no message is delivered meanwhile. Batches are the hot path, and no test blocks in them.
-    if (data.kind === 'batch') receive(data)
+    // the promise settles, and no message is delivered meanwhile. Charges are the hot path, and no test blocks in them.
+    if (data.kind === 'appended') receive(data)
     else setImmediate(receive, data)
   }
   worker.onerror = ({ message }) => lose(`the writing thread failed: ${message}`)

@@ -2,6 +2,11 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { cpSync, existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { SQL } from 'bun'
+import type { KeyId, ProjectId, WorkspaceId } from '../../src/kernel/ids.ts'
+import { type Nano, zeroNano } from '../../src/kernel/money.ts'
+import { encodeRequests } from '../../src/store/journal.ts'
+import { chargedRequestRow } from '../../src/telemetry/request-record.ts'
+import { answeredRequest } from '../observe/observed-records.ts'
 import { manage } from '../parts/manage.ts'
 import { findPostgresPrograms, sharedPostgres } from '../parts/postgres.ts'
 import { addTenant, ask, balances, createSite, ownKey, type Site, type Tenant } from './site.ts'
@@ -167,6 +172,27 @@ describe.skipIf(!installed)('migrate-to-postgres', () => {
     expect(refused.exit).toBe(1)
     expect(refused.err).toContain('has tables of something else in it')
     expect(await sql`SELECT tablename FROM pg_tables WHERE schemaname = 'public'`).toHaveLength(1)
+  })
+
+  test('charges that a killed gateway left in its journal are carried on', async () => {
+    using site = copyOfServed()
+    const { Database } = await import('bun:sqlite')
+    const sqlite = new Database(join(site.dataFolder, 'tollgate.db'))
+    const [richest] = sqlite
+      .query<{ id: WorkspaceId }, []>('SELECT SUBSTR(account_id, 8) AS id FROM balances ORDER BY posted DESC')
+      .all()
+    const workspaceId = richest?.id as WorkspaceId
+    const record = answeredRequest({
+      caller: { workspaceId, projectId: 'prj_1' as ProjectId, keyId: 'key_1' as KeyId },
+    })
+    const row = chargedRequestRow(record, { charge: 5n as Nano, writtenOff: zeroNano, budgets: null })
+    sqlite.run('INSERT INTO journal (requests) VALUES (?)', [encodeRequests([{ ...row, price_version: null }])])
+    sqlite.close()
+    const url = await newDatabase()
+    const moved = await site.run(['migrate-to-postgres', '--to', url, '--json'])
+    expect([moved.exit, moved.err]).toEqual([0, ''])
+    expect(JSON.parse(moved.out)).toMatchObject({ transfers: 18 })
+    expect([await countRows(url, 'journal'), await countRows(url, 'requests')]).toEqual([0, 16])
   })
 
   test('books that are wrong are not carried on', async () => {

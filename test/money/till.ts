@@ -7,6 +7,7 @@ import { rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { Clock } from '../../src/kernel/clock.ts'
 import type { Ledger } from '../../src/ledger/ledger.ts'
+import { JournalTable } from '../../src/store/journal.ts'
 import { requestFromRow, type StoredRow } from '../../src/telemetry/request-record.ts'
 import { ask } from '../parts/ask.ts'
 import { allDialects, type Gateway, startGateway } from '../parts/gateway.ts'
@@ -171,10 +172,10 @@ export async function openTill(options: TillOptions = {}): Promise<Till> {
   const config = tillConfig(upstream.url, options)
   const env = databaseUrl === undefined ? {} : { DATABASE_URL: databaseUrl }
   const gateway = await startGateway({ config, env, ...(clock && { clock }), ...(wrapLedger && { wrapLedger }) })
-  let opened: Database | undefined
+  let opened: ReturnType<typeof openBooks> | undefined
   const books = () => {
-    opened ??= new Database(join(gateway.dataFolder, 'tollgate.db'), { readonly: true, safeIntegers: true })
-    return opened
+    opened ??= openBooks(gateway.dataFolder)
+    return opened.read()
   }
   const bodyFor: Till['bodyFor'] = ({ surface, provider, stream }, members = {}) =>
     JSON.stringify({
@@ -235,6 +236,23 @@ export async function openTill(options: TillOptions = {}): Promise<Till> {
       opened?.close()
       await gateway.stop()
       upstream.stop()
+    },
+  }
+}
+
+/** Beside the gateway's own connection, and as up to date as what the gateway reads. */
+function openBooks(dataFolder: string) {
+  const database = new Database(join(dataFolder, 'tollgate.db'), { readwrite: true, safeIntegers: true })
+  database.run('PRAGMA busy_timeout = 60000')
+  const journal = new JournalTable((text) => database.prepare(text))
+  return {
+    read(): Database {
+      journal.apply()
+      return database
+    },
+    close(): void {
+      journal.finalize()
+      database.close()
     },
   }
 }

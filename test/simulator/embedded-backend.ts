@@ -1,7 +1,7 @@
 // The store of an embedded world: one memory disk, on which the balances are recomputed after every single commit.
 
 import { type Backend, type BookRows, bookQueries } from './backend.ts'
-import { openEmbeddedStore } from './embedded-store.ts'
+import { applyJournal, openEmbeddedStore } from './embedded-store.ts'
 import type { LedgerParts } from './ledger-parts.ts'
 import { MemoryDisk } from './memory-disk.ts'
 import type { Scheduler } from './scheduler.ts'
@@ -17,13 +17,18 @@ export function embeddedBackend(scheduler: Scheduler, { acknowledgesEarly }: Led
     openStore: (owner, faults) => openEmbeddedStore({ scheduler, disk, faults, owner, acknowledgesEarly }),
     cut: async () => disk.cut(),
     async readBooks() {
+      applyJournal(disk)
       const rows = Object.entries(bookQueries).map(([name, text]) => [name, disk.all(text)])
       return Object.fromEntries(rows) as BookRows
     },
     async addWorkspaces(ids) {
       for (const id of ids) disk.all(`INSERT INTO workspaces (id, name, created_at) VALUES (?, 'simulated', 0)`, [id])
     },
-    isDurable: (transferId) => disk.all('SELECT 1 FROM transfers WHERE id = ?', [transferId]).length === 1,
+    isDurable: (transferId) =>
+      disk.all(
+        `SELECT 1 FROM transfers WHERE id = ?1 UNION SELECT 1 FROM journal WHERE instr(requests, substr(?1, 4)) > 0`,
+        [transferId],
+      ).length === 1,
     onCommit: () => {},
     close: async () => disk.close(),
   }

@@ -1,13 +1,13 @@
 // The database handle of one simulated process on a memory disk. Statements, transactions and batches are those of the
-// real store (its template, its batch, its order of turns); what is simulated is when they happen and how they fail.
+// real store (its template, its journal, its order of turns); what is simulated is when they happen and how they fail.
 
 import { SQLiteError } from 'bun:sqlite'
 import { SQL } from 'bun'
 import type { Database } from '../../src/store/database.ts'
+import { appliedTables, encodeRequests, JournalTable } from '../../src/store/journal.ts'
 import type { RequestRow } from '../../src/store/request-rows.ts'
 import type { Sql } from '../../src/store/sql.ts'
 import { createTurns, sqlOver } from '../../src/store/sqlite.ts'
-import { BatchRunner, encodeBatch, type Refusal } from '../../src/store/write-batch.ts'
 import type { MemoryDisk } from './memory-disk.ts'
 import type { Scheduler, Turns } from './scheduler.ts'
 import type { StoreFaults } from './store-faults.ts'
@@ -46,6 +46,7 @@ export function openEmbeddedStore(options: EmbeddedStoreOptions): Database {
     const endTurn = await takeTurn()
     try {
       await scheduler.turn(owner, `reads ${text.trim().slice(0, 40)}`)
+      if (appliedTables.test(text)) applyJournal(disk)
       return run(text, values)
     } finally {
       endTurn()
@@ -55,6 +56,7 @@ export function openEmbeddedStore(options: EmbeddedStoreOptions): Database {
     const endTurn = await takeTurn()
     try {
       await scheduler.turn(owner, 'begins')
+      applyJournal(disk)
       disk.run('BEGIN IMMEDIATE')
       return await untilCommit(options, work(statement('  runs')))
     } finally {
@@ -65,13 +67,12 @@ export function openEmbeddedStore(options: EmbeddedStoreOptions): Database {
     engine: 'sqlite',
     sql: reader,
     transaction,
-    batches: {
-      async commitBatch(requests) {
+    journal: {
+      async append(requests) {
         const endTurn = await takeTurn()
         try {
-          const refusals = await commitBatch(options, requests)
+          await append(options, requests)
           options.faults.lastCommitFailed = false
-          return refusals
         } catch (thrown) {
           options.faults.lastCommitFailed = true
           throw thrown
@@ -79,8 +80,20 @@ export function openEmbeddedStore(options: EmbeddedStoreOptions): Database {
           endTurn()
         }
       },
+      async apply() {
+        const endTurn = await takeTurn()
+        try {
+          await scheduler.turn(owner, 'applies the journal')
+          applyJournal(disk)
+        } finally {
+          endTurn()
+        }
+      },
     },
-    snapshot: (work) => work(sqlOver(async (text, values) => run(text, values))),
+    async snapshot(work) {
+      applyJournal(disk)
+      return await work(sqlOver(async (text, values) => run(text, values)))
+    },
     schemaTransaction: async () => 'busy',
     close: async () => {},
   }
@@ -101,27 +114,34 @@ async function untilCommit<T>({ scheduler, disk, faults, owner }: EmbeddedStoreO
   }
 }
 
-async function commitBatch(
+async function append(
   { scheduler, disk, faults, owner, acknowledgesEarly }: EmbeddedStoreOptions,
   requests: readonly RequestRow[],
-): Promise<readonly (Refusal | undefined)[]> {
+): Promise<void> {
   await scheduler.turn(owner, `sends a batch of ${requests.length}`)
   const delayMs = faults.delayMs()
   if (delayMs > 0) await scheduler.sleep(delayMs, owner)
   // None that fails though it was written: SQLite undoes a commit that it cannot sync, and a writer that is lost is lost for
-  // good, so the batch writer promises that nothing was written when it throws.
+  // good, so the journal promises that nothing was written when it throws.
   if (faults.commit(scheduler.now) === 'fails') throw fullDisk()
   const write = () => {
-    const refusals = new BatchRunner(disk.prepare).run(encodeBatch(requests))
+    new JournalTable(disk.prepare).append(encodeRequests(requests))
     disk.onCommit()
-    return refusals
+    // The thread that writes applies it after it has answered, now or with what comes later.
+    if (requests.length % 2 === 0)
+      scheduler.soon(owner, 'applies the journal', () => void (disk.isBusy || applyJournal(disk)))
   }
   if (acknowledgesEarly) {
     const writeAtLast = () => void (disk.isBusy ? scheduler.soon(owner, 'writes later', writeAtLast) : write())
     scheduler.soon(owner, 'writes at last', writeAtLast)
-    return requests.map(() => undefined)
+    return
   }
-  const refusals = write()
+  write()
   await scheduler.turn(owner, 'learns the result of its batch')
-  return refusals
+}
+
+/** A charge that the database refuses is found by `verify`. */
+export function applyJournal(disk: MemoryDisk): void {
+  new JournalTable(disk.prepare).apply()
+  disk.onCommit()
 }

@@ -39,7 +39,7 @@ export function openSharedStore(options: SharedStoreOptions): Database {
   return {
     engine: 'postgres',
     sql: read,
-    batches: undefined,
+    journal: undefined,
     transaction: (work) => transact(options, work),
     snapshot: (work) => real.snapshot((sql) => work(timedSql(scheduler, sql, (_label, run) => run()))),
     schemaTransaction: async () => 'busy',

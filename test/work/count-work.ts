@@ -14,6 +14,8 @@ export const collectedLine = 'work: collected'
 export interface ThreadWork {
   readonly statements: number
   readonly commits: number
+  /** Statements that moved charges from the journal to their tables, many at once and some time later. */
+  readonly applied: number
   /** By the program's own calls: typed arrays, buffers, encoders, decoders, whole bodies. */
   readonly copiedBytes: number
   /** Parts of typed arrays that are not copied. Each costs as much as some kilobytes of copies. */
@@ -27,6 +29,7 @@ export interface ThreadWork {
 
 let statements = 0
 let commits = 0
+let applied = 0
 let copiedBytes = 0
 let views = 0
 
@@ -45,16 +48,31 @@ function wrap(owner: object, name: string, seen: (result: unknown, args: readonl
 
 /** What the gateway does every few seconds, so that a slow machine does not count it with a request. */
 const housekeeping = /^\s*PRAGMA\b|\bdeliveries\b/i
-/** A transaction has begun and nothing of a request has run in it yet. */
-let hasBegun = false
+/** The statements of the transaction that is open: of requests, and those that apply the journal. */
+let open: { statements: number; isApplying: boolean } | undefined
 
 function countStatement(text: string): void {
   if (housekeeping.test(text)) return
-  const isBegin = /^\s*BEGIN\b/i.test(text)
-  const isCommit = /^\s*COMMIT\b/i.test(text)
-  if (!isBegin && !(isCommit && hasBegun)) statements += hasBegun ? 2 : 1
-  if (isCommit && !hasBegun) commits++
-  hasBegun = isBegin
+  if (/^\s*BEGIN\b/i.test(text)) {
+    // A snapshot is read on its own connection, and never committed.
+    if (!Bun.isMainThread) open = { statements: 1, isApplying: false }
+  } else if (/^\s*COMMIT\b/i.test(text)) {
+    if (open?.isApplying) applied += open.statements + 1
+    else if (open && open.statements > 1) {
+      statements += open.statements + 1
+      commits++
+    }
+    open = undefined
+  } else if (open) {
+    open.statements++
+    open.isApplying ||= /\bDELETE FROM journal\b/.test(text)
+  } else if (/\bFROM journal\b/.test(text)) {
+    applied++
+  } else {
+    statements++
+    // A statement without a transaction is one.
+    if (/^\s*INSERT\b/.test(text)) commits++
+  }
 }
 
 function countScript(text: unknown): void {
@@ -126,7 +144,7 @@ async function read(question: string): Promise<ThreadWork> {
   if (question === 'collect') await collect()
   const { heapSize, objectCount, objectTypeCounts } = heapStats()
   const cells = Object.values(objectTypeCounts).reduce((sum, count) => sum + count, 0)
-  return { statements, commits, copiedBytes, views, heapBytes: heapSize, objects: objectCount, cells }
+  return { statements, commits, applied, copiedBytes, views, heapBytes: heapSize, objects: objectCount, cells }
 }
 
 const socketPath = process.env.WORK_PROBE

@@ -40,6 +40,8 @@ export interface Work {
     readonly syncs: number
     readonly databaseBytes: number
   }
+  /** Statements that applied the journal, per request of the rounds. */
+  readonly applied: number
   /** For 1,000 requests, after a collection, in the middle one of the rounds: what is made once is no leak. */
   readonly heapGrowthBytes: number
   readonly objectGrowth: number
@@ -123,6 +125,7 @@ async function measureHeap({ gateway, ask }: Scene, lines: readonly string[]) {
     return main
   }
   let before = await collect()
+  const appliedBefore = (await ask('read')).writer.applied
   const sinceStart = { reads: before.statements, heapBytes: before.heapBytes, objects: before.objects }
   for (let round = 0; round < heapRounds; round++) {
     const from = lines.length
@@ -137,12 +140,13 @@ async function measureHeap({ gateway, ask }: Scene, lines: readonly string[]) {
   }
   const per = (requests: number, of: (growth: (typeof growths)[number]) => number) =>
     growths.map((growth) => (of(growth) * requests) / heapRequests).sort((one, other) => one - other)
+  const applied = ((await ask('read')).writer.applied - appliedBefore) / (heapRounds * heapRequests)
   const middle = (heapRounds - 1) / 2
   const heapGrowthBytes = per(1000, ({ bytes }) => bytes)[middle] ?? Number.NaN
   const objectGrowth = per(1000, ({ objects }) => objects)[middle] ?? Number.NaN
   // Lines of a busy machine's log may arrive in the next round, so single rounds have too little or too much.
   const allocated = per(1, (growth) => growth.allocated)[middle] ?? Number.NaN
-  return { heapGrowthBytes, objectGrowth, allocatedBytes: allocated, sinceStart }
+  return { heapGrowthBytes, objectGrowth, allocatedBytes: allocated, applied, sinceStart }
 }
 
 /** Three times, and the least of them: now and then the gateway does its own housekeeping in between. */

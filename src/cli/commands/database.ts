@@ -18,6 +18,7 @@ import { openDataFolder } from '../../store/data-folder.ts'
 import type { Database } from '../../store/database.ts'
 import { lockDataFolder, writeFence } from '../../store/folder-lock.ts'
 import { readMigrationState } from '../../store/migrate.ts'
+import { openDatabase } from '../../store/open-database.ts'
 import { causeText, StartRefusal } from '../../store/start-refusal.ts'
 import { isSecretOnRecord } from '../../tenancy/secrets.ts'
 import { type CommandContext, type CommandDefinition, printResult } from '../command.ts'
@@ -199,7 +200,8 @@ async function move({ clock, terminal, json }: CommandContext, dataFolder: strin
       },
     })
   try {
-    const outcome = await withDatabase(openReadOnly(undefined, dataFolder), (source) =>
+    // To be written to as well: a gateway that was killed may have left charges in its journal.
+    const outcome = await withDatabase(openDatabase({ url: undefined, dataFolder }), (source) =>
       withDatabase(openCopyTarget(url, clock), (target) => copy(source, target)),
     )
     writeFence(folder, shownTarget(url), isoTime(clock.now()))

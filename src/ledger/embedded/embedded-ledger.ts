@@ -5,10 +5,10 @@ import { assert } from '../../kernel/failure.ts'
 import { createId, type RequestId, type WorkspaceId } from '../../kernel/ids.ts'
 import { type Nano, zeroNano } from '../../kernel/money.ts'
 import type { Database } from '../../store/database.ts'
+import type { Journal } from '../../store/journal.ts'
 import type { RequestRow } from '../../store/request-rows.ts'
 import { timeToSql } from '../../store/sql.ts'
 import { isStoreUnavailable } from '../../store/sql-error.ts'
-import type { BatchWriter, Refusal } from '../../store/write-batch.ts'
 import { type Insufficient, unavailable, type WalletId, workspaceOf } from '../account.ts'
 import {
   type Budget,
@@ -59,7 +59,7 @@ import { listTransfers, readTransfersOf } from '../transfer.ts'
 
 const maintenanceMs = 1000
 
-export async function createEmbeddedLedger(options: LedgerOptions, writer: BatchWriter): Promise<Ledger> {
+export async function createEmbeddedLedger(options: LedgerOptions, journal: Journal): Promise<Ledger> {
   const { database, clock, timers, reach, holdLifetimeMs } = options
   const writeHealth = createWriteHealth(clock, (error) =>
     options.onFault('cannot commit charges, so new requests are refused', error),
@@ -70,9 +70,11 @@ export async function createEmbeddedLedger(options: LedgerOptions, writer: Batch
     if (!isBroken) options.onBroken(error)
     isBroken = true
   }
+  // The charges of a process that was killed.
+  await journal.apply()
   const book = new WalletBook(await readPosted(database), new BudgetCounters(await readSpent(database)))
   const counters = createEndCounters()
-  const settlements = new Settlements({ ...options, book, writer, writeHealth, counters, onBroken })
+  const settlements = new Settlements({ ...options, book, journal, writeHealth, counters, onBroken })
   const seeds = createBudgetSeeds({ ...options, onRaised: (name, by) => book.budgets.spend([name], by) })
 
   const reap = async () => {
@@ -389,7 +391,7 @@ const watchMs = 1000
 
 interface SettlementsOptions extends LedgerOptions {
   readonly book: WalletBook
-  readonly writer: BatchWriter
+  readonly journal: Journal
   readonly writeHealth: WriteHealth
   readonly counters: EndCounters
 }
@@ -401,8 +403,6 @@ interface Entry {
   readonly submittedMs: number
   /** Its caller has got `unknown`. */
   isOverdue: boolean
-  /** An earlier commit of it seemed to fail. */
-  isRetry: boolean
   /** Called once, at the end. */
   resolve(end: SettleEnd | Promise<SettleEnd>): void
   /** Answers the caller before the end is known. */
@@ -418,12 +418,12 @@ class Settlements {
   constructor(private readonly options: SettlementsOptions) {}
 
   settle(settlement: Settlement): Promise<SettleOutcome> {
-    const { book, database, reach } = this.options
+    const { book, database, journal, reach } = this.options
     const { requestId } = settlement
     const claim = book.claim(requestId, dueOf(settlement))
     if (!claim) {
       const first = book.settling(requestId)
-      const read = () => readSettled(database.sql, requestId)
+      const read = () => journal.apply().then(() => readSettled(database.sql, requestId))
       // If the first could not read its result, this one tries again.
       return first ? first.then(repeatedOutcome, read) : read()
     }
@@ -456,7 +456,7 @@ class Settlements {
     const submittedMs = this.options.clock.monotonicMs()
     // A promise that is rejected rejects the call.
     const resolve = answer as Entry['resolve']
-    this.#queue.push({ claim, settlement, row, submittedMs, isOverdue: false, isRetry: false, answer, resolve })
+    this.#queue.push({ claim, settlement, row, submittedMs, isOverdue: false, answer, resolve })
     // Not at once: what is submitted in the same turn shares the commit.
     this.#busy ??= Promise.resolve().then(() => this.#work())
   }
@@ -468,10 +468,9 @@ class Settlements {
       const isBusyTime = this.#last.size >= busyBatchMin && clock.monotonicMs() - this.#last.endedMs < busyTimeMs
       if (isBusyTime && this.#queue.length < fullBatch) await timers.wait(gatherMs)
       const batch = this.#queue.splice(0, batchMax)
-      const results = await this.#commit(batch)
+      const isDone = await this.#commit(batch)
       this.#last = { size: batch.length, endedMs: clock.monotonicMs() }
-      if (results) {
-        this.#endAll(batch, results)
+      if (isDone) {
         pauseMs = firstRetryMs
         continue
       }
@@ -485,37 +484,33 @@ class Settlements {
     this.#busy = undefined
   }
 
-  /** undefined = the store failed, nothing was written, and the batch may be tried again. */
-  async #commit(batch: readonly Entry[]): Promise<readonly (Refusal | undefined)[] | undefined> {
-    const { writer, writeHealth } = this.options
+  /** False = the store failed, nothing was written, and the batch may be tried again. */
+  async #commit(batch: readonly Entry[]): Promise<boolean> {
+    const { journal, writeHealth } = this.options
     const end = writeHealth.begin()
     this.#running = batch
     const watch = setInterval(() => this.#giveUpOld(), watchMs)
     try {
-      const results = await writer.commitBatch(batch.map(({ row }) => row))
+      await journal.append(batch.map(({ row }) => row))
       end('committed')
-      return results
     } catch (thrown) {
       end('failed', thrown)
-      // It may have been written all the same.
-      for (const entry of batch) entry.isRetry = true
+      if (isStoreUnavailable(thrown)) return false
       // Retrying does not help against a defect of ours.
-      return isStoreUnavailable(thrown) ? undefined : batch.map(() => ({ message: String(thrown) }))
+      for (const entry of batch) entry.resolve(this.#endDefective(entry, thrown))
+      return true
     } finally {
       clearInterval(watch)
       this.#running = []
     }
+    this.#endAll(batch)
+    return true
   }
 
-  #endAll(batch: readonly Entry[], results: readonly (Refusal | undefined)[]): void {
+  #endAll(batch: readonly Entry[]): void {
     const { book, onBroken } = this.options
     const defects: unknown[] = []
-    for (const [at, entry] of batch.entries()) {
-      const refusal = results[at]
-      if (refusal) {
-        entry.resolve(this.#endRefused(entry, refusal))
-        continue
-      }
+    for (const entry of batch) {
       // The charge is durable, whatever is wrong with the book: the caller gets what was paid for.
       try {
         book.commit(entry.claim)
@@ -543,16 +538,17 @@ class Settlements {
     }
   }
 
-  /** A commit that was taken for failed, though it was written, is found by its retry, which is refused. */
-  async #endRefused({ claim, settlement, isRetry }: Entry, { message }: Refusal): Promise<SettleEnd> {
-    const { book, database, counters } = this.options
+  /** The commit failed by a defect of ours, which may have come after it was written. */
+  async #endDefective({ claim, settlement }: Entry, thrown: unknown): Promise<SettleEnd> {
+    const { book, database, journal, counters } = this.options
     // If this read fails, it is unknown whether the claim was charged, and it stays open.
+    await journal.apply()
     const stored = await readSettled(database.sql, claim.requestId)
-    if (stored.kind === 'settled' && isRetry) book.commit(claim)
+    if (stored.kind === 'settled') book.commit(claim)
     else book.drop(claim)
     counters.settled(settlement, stored, heldBeforeCost(claim))
     if (stored.kind === 'settled') return stored
-    throw new Error(`the database refused the settlement of ${claim.requestId}; it was not charged: ${message}`)
+    throw new Error(`${claim.requestId} could not be settled; it was not charged: ${thrown}`, { cause: thrown })
   }
 
   /** Settlements that wait are given up. How one ends that is on its way to the disk is not known yet. */

@@ -6,9 +6,9 @@ import { systemClock } from '../../kernel/clock.ts'
 import type { WorkspaceId } from '../../kernel/ids.ts'
 import type { Nano } from '../../kernel/money.ts'
 import type { Database } from '../../store/database.ts'
+import type { Journal } from '../../store/journal.ts'
 import { migrate } from '../../store/migrate.ts'
 import { openDatabase } from '../../store/open-database.ts'
-import type { BatchWriter } from '../../store/write-batch.ts'
 
 interface Setup extends AsyncDisposable {
   readonly database: Database
@@ -30,21 +30,21 @@ async function setUp(): Promise<Setup> {
   }
 }
 
-/** Stands before the real writer: lets batches wait, or fail before or after they are written. */
-function createFaultyWriter(writer: BatchWriter) {
+/** Stands before the real journal: lets commits wait, or fail before or after they are written. */
+function createFaultyWriter(journal: Journal) {
   const faulty = {
     fault: 'none' as 'none' | 'before' | 'after' | 'defect',
     calls: 0,
     until: Promise.resolve(),
-    async commitBatch(operations: Parameters<BatchWriter['commitBatch']>[0]) {
+    apply: () => journal.apply(),
+    async append(requests: Parameters<Journal['append']>[0]) {
       faulty.calls++
       await faulty.until
       if (faulty.fault === 'before') throw new SQL.SQLiteError('disk full', { code: 'SQLITE_FULL', errno: 13 })
       if (faulty.fault === 'defect') throw new TypeError('cannot encode the batch')
-      const refusals = await writer.commitBatch(operations)
+      await journal.append(requests)
       if (faulty.fault === 'after')
         throw new SQL.SQLiteError('lost', { code: 'ERR_SQLITE_CONNECTION_CLOSED', errno: 0 })
-      return refusals
     },
   }
   return faulty
@@ -52,11 +52,11 @@ function createFaultyWriter(writer: BatchWriter) {
 
 async function setUpFaulty() {
   const setup = await setUp()
-  if (!setup.database.batches) throw new Error('the embedded engine has a batch writer')
-  const writer = createFaultyWriter(setup.database.batches)
+  if (!setup.database.journal) throw new Error('the embedded engine has a journal')
+  const writer = createFaultyWriter(setup.database.journal)
   const faults: unknown[] = []
   const onFault = (_what: string, error: unknown) => void faults.push(error)
-  const books = await openLedger({ ...setup.database, batches: writer }, { onFault })
+  const books = await openLedger({ ...setup.database, journal: writer }, { onFault })
   await books.ledger.fund({ workspaceId: setup.workspaceId, amount: 100n as Nano, kind: 'topup' })
   return { ...setup, ...books, writer, faults, [Symbol.asyncDispose]: () => setup[Symbol.asyncDispose]() }
 }

@@ -534,7 +534,8 @@ CREATE UNLOGGED TABLE limit_loads (
 -- both:
 CREATE INDEX changes_by_time ON changes (at);
 
--- One row per request of a known key: the entry of the request log, and the charge if there is one. Prompts and answers are
+-- One row per request of a known key: the entry of the request log, and the charge if there is one. New columns come last:
+-- a journal that was written before an update has no values for them. Prompts and answers are
 -- not stored. Ids ascend with time, so the newest are found by id alone.
 
 CREATE TABLE requests (
@@ -613,6 +614,24 @@ CREATE INDEX requests_failed ON requests (id) WHERE code IS NOT NULL;
 CREATE INDEX requests_failed_by_workspace ON requests (workspace_id, id) WHERE code IS NOT NULL;
 CREATE INDEX requests_failed_by_key ON requests (key_id, id) WHERE code IS NOT NULL;
 CREATE INDEX requests_failed_by_model ON requests (model, id) WHERE code IS NOT NULL;
+
+-- Charged requests of the embedded engine that are durable, and are applied to `requests`, `balances`, `budgets` and
+-- `request_hours` a moment later. Always empty on PostgreSQL.
+-- sqlite:
+CREATE TABLE journal (
+  sequence INTEGER PRIMARY KEY,
+  -- JSON: the values of each row, in the order of the columns of `requests`.
+  requests TEXT NOT NULL,
+  -- Why the database did not accept it. Such a row stays, and `verify` reports it. NULL = to be applied.
+  refusal TEXT
+);
+-- postgres:
+CREATE TABLE journal (
+  sequence BIGINT PRIMARY KEY,
+  requests TEXT NOT NULL,
+  refusal TEXT
+);
+-- both:
 
 -- The charges of requests whose entries in the log were deleted.
 CREATE TABLE archived_charges (

@@ -1,16 +1,18 @@
+import { Database as File } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
-import { readdirSync, statSync } from 'node:fs'
+import { copyFileSync, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { answeredRequest } from '../../test/observe/observed-records.ts'
 import { createThrowAwayFolder, forEachEngine, type TestStore } from '../../test/parts/engines.ts'
 import { type Nano, zeroNano } from '../kernel/money.ts'
+import { verify } from '../ledger/verify.ts'
 import { chargedRequestRow } from '../telemetry/request-record.ts'
 import type { Database } from './database.ts'
 import { insertRows } from './insert-rows.ts'
+import type { Journal } from './journal.ts'
 import { openDatabase } from './open-database.ts'
-import type { RequestRow } from './request-rows.ts'
+import { type RequestRow, requestValues, writeRequests } from './request-rows.ts'
 import { isStoreUnavailable } from './sql-error.ts'
-import type { BatchWriter } from './write-batch.ts'
 
 const startedAt = Date.UTC(2026, 10, 15, 12)
 const wallet = 'wallet:ws_1'
@@ -27,14 +29,14 @@ function charged(id: string, { amount = 1n, workspaceId = 'ws_1', budgets }: Fac
   return chargedRequestRow(record, { charge: amount as Nano, writtenOff: zeroNano, budgets: budgets ?? null })
 }
 
-async function addWallet({ database }: TestStore, posted: bigint): Promise<BatchWriter> {
+async function addWallet({ database }: TestStore, posted: bigint): Promise<Journal> {
   await database.transaction(async (sql) => {
     await sql`INSERT INTO workspaces (id, name, created_at) VALUES ('ws_1', 'one', 0), ('ws_2', 'two', 0)`
     await sql`INSERT INTO accounts (id, kind, workspace_id, created_at) VALUES (${wallet}, 'wallet', 'ws_1', 0)`
     await sql`INSERT INTO balances (account_id, posted, held) VALUES (${wallet}, ${posted}, 0)`
   })
-  if (!database.batches) throw new Error('the embedded engine has a batch writer')
-  return database.batches
+  if (!database.journal) throw new Error('the embedded engine has a journal')
+  return database.journal
 }
 
 async function contents({ sql }: Database) {
@@ -81,15 +83,14 @@ forEachEngine((engine, storeTest) => {
 
   if (engine.name !== 'sqlite') return
 
-  storeTest('commits a batch with all that belongs to its settlements', async (store) => {
-    const batches = await addWallet(store, 100n)
-    const refusals = await batches.commitBatch([
+  storeTest('applies requests with all that belongs to their charges', async (store) => {
+    const journal = await addWallet(store, 100n)
+    await journal.append([
       charged('a', { amount: 3n, budgets: 'key_1 day:2026-11-15,ws_1 day:2026-11-15' }),
       charged('b', { amount: 4n, budgets: 'key_1 day:2026-11-15' }),
       // A workspace that was never funded has no wallet, and can still make calls that cost nothing.
       charged('c', { amount: 0n, workspaceId: 'ws_2' }),
     ])
-    expect(refusals).toEqual([undefined, undefined, undefined])
     expect(await contents(store.database)).toEqual({
       requests: 'a b c',
       balances: 'wallet:ws_1 93',
@@ -98,39 +99,106 @@ forEachEngine((engine, storeTest) => {
     })
   })
 
-  storeTest('a settlement that is refused leaves nothing of itself and does not spoil the others', async (store) => {
-    const batches = await addWallet(store, 10n)
+  storeTest('a charge that the database refuses is kept and reported, and does not spoil the others', async (store) => {
+    await store.database.close()
+    const lines: string[] = []
+    const database = await openDatabase({ ...store.place, report: (line) => void lines.push(line) })
+    const journal = await addWallet({ ...store, database }, 10n)
     const budgets = 'key_1 day:2026-11-15'
-    const refusals = await batches.commitBatch([
+    await database.transaction((sql) => writeRequests(sql, 'sqlite', [{ ...charged('d'), charge: null }]))
+    await journal.append([
       charged('a', { amount: 5n, budgets }),
       charged('b', { amount: 6n, budgets }),
       charged('c', { workspaceId: 'ws_2', budgets }),
-      charged('a', { budgets }),
+      charged('d', { amount: 0n }),
       charged('e', { amount: 5n, budgets }),
     ])
-    expect(refusals.map((refusal) => refusal?.message)).toEqual([
-      undefined,
-      expect.stringContaining('CHECK constraint failed'),
-      'there is no balance of wallet:ws_2',
-      'UNIQUE constraint failed: requests.id',
-      undefined,
-    ])
+    await journal.apply()
+    const books = { requests: 'a d e', balances: 'wallet:ws_1 0', budgets: 'key_1 10', sum: '3 requests, 10 nano' }
+    expect(await contents(database)).toEqual(books)
+    const refused = [
+      ['req_b', 'CHECK constraint failed'],
+      ['req_c', 'there is no balance of wallet:ws_2'],
+      ['req_d', 'it is in the log without a charge'],
+    ] as const
+    const kept = await database.sql<{ requests: string; refusal: string }>`SELECT requests, refusal FROM journal`
+    const check = 'the database accepted every charge'
+    const findings = (await verify(database)).findings.filter((finding) => finding.check === check)
+    for (const [at, [id, message]] of refused.entries()) {
+      expect(kept[at]?.requests).toContain(`[["${id}",`)
+      expect(kept[at]?.refusal).toContain(message)
+      expect(findings[at]?.detail).toContain(message)
+      expect(lines[at]).toContain(`The database refused the charge of ${id}: ${message}`)
+    }
+    expect([kept.length, findings.length, lines.length]).toEqual([3, 3, 3])
+    // They are not tried again, and the next charge is applied as usual.
+    await journal.append([charged('f', { amount: 0n })])
+    expect(await contents(database)).toEqual({ ...books, requests: 'a d e f', sum: '4 requests, 10 nano' })
+    expect(lines).toHaveLength(3)
+    await database.close()
+  })
+
+  storeTest('a request that is appended twice is charged once', async (store) => {
+    const journal = await addWallet(store, 10n)
+    const budgets = 'key_1 day:2026-11-15'
+    await journal.append([charged('a', { amount: 3n, budgets })])
+    await journal.append([charged('b', { amount: 1n }), charged('a', { amount: 3n, budgets })])
+    await journal.apply()
+    await journal.append([charged('a', { amount: 3n, budgets })])
     expect(await contents(store.database)).toEqual({
-      requests: 'a e',
-      balances: 'wallet:ws_1 0',
-      budgets: 'key_1 10',
-      sum: '2 requests, 10 nano',
+      requests: 'a b',
+      balances: 'wallet:ws_1 6',
+      budgets: 'key_1 3',
+      sum: '2 requests, 4 nano',
     })
-    // The next batch is made together again.
-    expect(await batches.commitBatch([charged('f', { amount: 0n })])).toEqual([undefined])
-    expect((await contents(store.database)).sum).toBe('3 requests, 10 nano')
+  })
+
+  storeTest('what was appended and not applied when the power went out is applied at the next start', async (store) => {
+    const journal = await addWallet(store, 100n)
+    for (const id of ['a', 'b', 'c']) await journal.append([charged(id, { amount: 7n })])
+    // The files as they are on the disk at this moment. Nothing has read the tables, so nothing was applied.
+    using copy = createThrowAwayFolder()
+    for (const name of ['tollgate.db', 'tollgate.db-wal']) {
+      copyFileSync(join(store.place.dataFolder, name), join(copy.path, name))
+    }
+    const raw = new File(join(copy.path, 'tollgate.db'), { readonly: true })
+    expect(raw.query('SELECT COUNT(*) AS n FROM journal').get()).toEqual({ n: 3 })
+    expect(raw.query('SELECT id FROM requests').all()).toEqual([])
+    raw.close()
+    const database = await openDatabase({ url: undefined, dataFolder: copy.path })
+    expect(await contents(database)).toMatchObject({
+      requests: 'a b c',
+      balances: 'wallet:ws_1 79',
+      sum: '3 requests, 21 nano',
+    })
+    expect(await database.sql`SELECT sequence FROM journal`).toEqual([])
+    await database.close()
+  })
+
+  storeTest('a journal of an older version has no values of newer columns', async (store) => {
+    await addWallet(store, 100n)
+    const values = requestValues(charged('old', { amount: 5n }))
+    // The version before the last column, which is the budgets of the charge.
+    const older = JSON.stringify([values.slice(0, -1)])
+    await store.database.schemaTransaction((sql) => sql`INSERT INTO journal (requests) VALUES (${older})`)
+    expect(await contents(store.database)).toMatchObject({ requests: 'old', balances: 'wallet:ws_1 95', budgets: '' })
+  })
+
+  storeTest('a closed database has an empty journal', async (store) => {
+    const journal = await addWallet(store, 100n)
+    await journal.append([charged('a', { amount: 7n })])
+    await store.database.close()
+    const raw = new File(join(store.place.dataFolder, 'tollgate.db'), { readonly: true })
+    expect(raw.query('SELECT COUNT(*) AS n FROM journal').get()).toEqual({ n: 0 })
+    expect(raw.query('SELECT charge FROM requests').all()).toEqual([{ charge: 7 }])
+    raw.close()
   })
 
   storeTest('texts and amounts cross to the writing thread as they are', async (store) => {
-    const batches = await addWallet(store, 9_000_000_000_000_000_000n)
+    const journal = await addWallet(store, 9_000_000_000_000_000_000n)
     const texts = ['', 'plain', '"quoted" \\ [1,-2]', 'line\nbreak', 'naïve', '水と金', '🙂']
     const amounts = [1n, 2n ** 31n - 1n, 2n ** 31n, 2n ** 32n + 1n, 10n ** 15n - 1n, 10n ** 15n, 0n]
-    await batches.commitBatch(
+    await journal.append(
       texts.map((text, at) => ({ ...charged(`t${at}`, { amount: amounts[at] ?? 0n }), client: text, details: text })),
     )
     const rows = await store.database.sql<{ client: string; charge: bigint; details: string; type: string }>`
@@ -142,23 +210,23 @@ forEachEngine((engine, storeTest) => {
     expect((await contents(store.database)).balances).toBe(`wallet:ws_1 ${9_000_000_000_000_000_000n - paid}`)
   })
 
-  storeTest('a full disk fails the batch as a whole, and the next one works once there is room', async (store) => {
-    const batches = await addWallet(store, 1000n)
+  storeTest('a full disk fails the commit as a whole, and the next one works once there is room', async (store) => {
+    const journal = await addWallet(store, 1000n)
     const { database } = store
     const allowPages = (count: number) =>
       database.schemaTransaction((_sql, run) => run(`PRAGMA max_page_count = ${count}`))
     await allowPages(1)
     const many = Array.from({ length: 500 }, (_, at) => charged(`w${at}`))
-    const fault = await batches.commitBatch(many).catch((thrown: unknown) => thrown)
+    const fault = await journal.append(many).catch((thrown: unknown) => thrown)
     expect(isStoreUnavailable(fault)).toBe(true)
     expect(await contents(database)).toMatchObject({ requests: '', balances: 'wallet:ws_1 1000' })
     await allowPages(1_000_000)
-    await batches.commitBatch(many)
+    await journal.append(many)
     expect(await contents(database)).toMatchObject({ balances: 'wallet:ws_1 500', sum: '500 requests, 500 nano' })
   })
 
-  storeTest('batches and transactions take turns, and see what was committed before them', async (store) => {
-    const batches = await addWallet(store, 100n)
+  storeTest('charges and transactions take turns, and see what was committed before them', async (store) => {
+    const journal = await addWallet(store, 100n)
     const { database } = store
     const work: Promise<unknown>[] = []
     for (let round = 0; round < 50; round++) {
@@ -167,7 +235,7 @@ forEachEngine((engine, storeTest) => {
           const [row] = await sql<{ posted: bigint }>`SELECT posted FROM balances`
           await sql`UPDATE balances SET posted = ${(row?.posted ?? 0n) - 1n}`
         }),
-        batches.commitBatch([charged(`r${round}`)]),
+        journal.append([charged(`r${round}`)]),
       )
     }
     await Promise.all(work)
@@ -197,13 +265,13 @@ forEachEngine((engine, storeTest) => {
     expect(await database.sql`SELECT id FROM workspaces`).toHaveLength(0)
   })
 
-  storeTest('a closed database refuses batches and transactions as unavailable, and closes twice', async (store) => {
-    const batches = await addWallet(store, 10n)
+  storeTest('a closed database refuses charges and transactions as unavailable, and closes twice', async (store) => {
+    const journal = await addWallet(store, 10n)
     const { database } = store
-    const last = batches.commitBatch([charged('a')])
+    const last = journal.append([charged('a')])
     await database.close()
-    expect(await last).toEqual([undefined])
-    for (const call of [batches.commitBatch([charged('b')]), database.transaction(async () => 1)]) {
+    await last
+    for (const call of [journal.append([charged('b')]), database.transaction(async () => 1)]) {
       expect(isStoreUnavailable(await call.catch((thrown: unknown) => thrown))).toBe(true)
     }
   })

@@ -1,0 +1,220 @@
+// How the embedded engine makes charges durable. A commit appends the rows of its requests to the table `journal`, as one
+// text: one or two pages are written and synced. The rows themselves with their indexes, the balances, budgets and sums
+// would be eight. The thread that writes applies the journal afterwards, many requests in one transaction that need not
+// be synced: if it is lost, so is the deletion from the journal, and it is done again.
+
+import { SQLiteError } from 'bun:sqlite'
+import {
+  addToHour,
+  HourSums,
+  hourColumns,
+  type RequestRow,
+  type RequestValues,
+  requestColumns,
+  requestValues,
+} from './request-rows.ts'
+
+export interface Journal {
+  /**
+   * Appends charged requests in one commit, durable when it resolves. Throws when the commit failed; then nothing of it was
+   * written. A request that is appended twice is charged once.
+   */
+  append(requests: readonly RequestRow[]): Promise<void>
+  /** Resolves when the tables have everything that was appended before. */
+  apply(): Promise<void>
+}
+
+export function encodeRequests(requests: readonly RequestRow[]): string {
+  return JSON.stringify(requests.map(requestValues))
+}
+
+/** What the database would not accept: a defect of ours. It stays in the journal, and `verify` reports it. */
+export interface RefusedCharge {
+  readonly requestId: string
+  readonly message: string
+}
+
+/** What `apply` changes. A read of any of them is behind until the journal is applied. */
+export const appliedTables = /\b(requests|charges|transfers|balances|budgets|request_hours)\b/
+
+type BoundValue = string | number | bigint | null
+
+/** The part of a prepared statement that is used here. */
+export interface JournalStatement {
+  run(...values: BoundValue[]): { readonly changes: number }
+  get(...values: BoundValue[]): unknown
+  finalize(): void
+}
+
+const marks = (count: number) => Array(count).fill('?').join(', ')
+const indexOf = (name: keyof RequestRow) => requestColumns.indexOf(name)
+const [idAt, workspaceAt, chargeAt] = [indexOf('id'), indexOf('workspace_id'), indexOf('charge')]
+const budgetsAt = indexOf('budgets')
+
+const texts = {
+  append: 'INSERT INTO journal (requests) VALUES (?)',
+  next: 'SELECT sequence, requests FROM journal WHERE refusal IS NULL AND sequence > ? ORDER BY sequence LIMIT 1',
+  remove: 'DELETE FROM journal WHERE refusal IS NULL AND sequence <= ?',
+  keepRefused: 'INSERT INTO journal (requests, refusal) VALUES (?, ?)',
+  begin: 'BEGIN IMMEDIATE',
+  commit: 'COMMIT',
+  rollBack: 'ROLLBACK',
+  beginRequest: 'SAVEPOINT request',
+  endRequest: 'RELEASE request',
+  undoRequest: 'ROLLBACK TO request',
+  addRequest: `INSERT INTO requests (${requestColumns.join(', ')}) VALUES (${marks(requestColumns.length)})
+    ON CONFLICT (id) DO NOTHING`,
+  isCharged: 'SELECT 1 FROM requests WHERE id = ? AND charge IS NOT NULL',
+  pay: 'UPDATE balances SET posted = posted - ? WHERE account_id = ?',
+  spend: `INSERT INTO budgets (spent, scope_id, time_window, held) VALUES (?, ?, ?, 0)
+    ON CONFLICT (scope_id, time_window) DO UPDATE SET spent = budgets.spent + excluded.spent`,
+  addHour: `INSERT INTO request_hours (${hourColumns.join(', ')}) VALUES (${marks(hourColumns.length)})${addToHour}`,
+}
+type Statements = Readonly<Record<keyof typeof texts, JournalStatement>>
+
+/**
+ * How many requests are applied in one transaction, at least, if there are so many. It takes a few milliseconds, in which a
+ * commit has to wait.
+ */
+export const applyMin = 256
+
+/** The journal on one connection. Lives in the thread that writes. */
+export class JournalTable {
+  #prepared: Statements | undefined
+
+  constructor(private readonly prepare: (text: string) => JournalStatement) {}
+
+  append(text: string): void {
+    this.#statements().append.run(text)
+  }
+
+  /** Applies everything. Returns what the database refused. */
+  apply(): readonly RefusedCharge[] {
+    const refused: RefusedCharge[] = []
+    for (;;) {
+      const { requests, last } = this.#nextPortion()
+      if (requests.length === 0) return refused
+      refused.push(...this.#applyPortion(requests, last))
+    }
+  }
+
+  finalize(): void {
+    for (const statement of Object.values(this.#prepared ?? {})) statement.finalize()
+    this.#prepared = undefined
+  }
+
+  #nextPortion(): { readonly requests: readonly RequestValues[]; readonly last: bigint } {
+    const { next } = this.#statements()
+    const requests: RequestValues[] = []
+    let last = 0n
+    while (requests.length < applyMin) {
+      const row = next.get(last) as { readonly sequence: bigint; readonly requests: string } | null
+      if (!row) break
+      requests.push(...(JSON.parse(row.requests) as RequestValues[]).map(withAllColumns))
+      last = BigInt(row.sequence)
+    }
+    return { requests, last }
+  }
+
+  /**
+   * A request that is refused must not spoil the others. A savepoint for each costs more than the rest, so that is done
+   * only once something was refused, in a second run.
+   */
+  #applyPortion(requests: readonly RequestValues[], last: bigint): readonly RefusedCharge[] {
+    try {
+      return this.#transact((statements) => {
+        applyTogether(statements, requests)
+        statements.remove.run(last)
+        return []
+      })
+    } catch (thrown) {
+      if (!isRefusal(thrown)) throw thrown
+      return this.#transact((statements) => {
+        const refused = requests.flatMap((request) => applyAlone(statements, request) ?? [])
+        statements.remove.run(last)
+        return refused
+      })
+    }
+  }
+
+  #transact<T>(work: (statements: Statements) => T): T {
+    const statements = this.#statements()
+    statements.begin.run()
+    try {
+      const result = work(statements)
+      statements.commit.run()
+      return result
+    } catch (thrown) {
+      // After some errors (disk full, I/O) SQLite has ended the transaction already, and there is nothing to roll back.
+      try {
+        statements.rollBack.run()
+      } catch {}
+      throw thrown
+    }
+  }
+
+  /** Not before they are needed: the tables are made after the connection. */
+  #statements(): Statements {
+    this.#prepared ??= Object.fromEntries(
+      Object.entries(texts).map(([name, text]) => [name, this.prepare(text)]),
+    ) as Statements
+    return this.#prepared
+  }
+}
+
+/** A journal that was written before an update has no values of the columns that the update added. */
+function withAllColumns(request: RequestValues): RequestValues {
+  const missing = requestColumns.length - request.length
+  return missing > 0 ? [...request, ...Array<null>(missing).fill(null)] : request
+}
+
+function applyAlone(statements: Statements, request: RequestValues): RefusedCharge | undefined {
+  statements.beginRequest.run()
+  try {
+    applyTogether(statements, [request])
+    statements.endRequest.run()
+    return undefined
+  } catch (thrown) {
+    if (!isRefusal(thrown)) throw thrown
+    statements.undoRequest.run()
+    statements.endRequest.run()
+    const message = thrown instanceof Error ? thrown.message : String(thrown)
+    statements.keepRefused.run(JSON.stringify([request]), message)
+    return { requestId: String(request[idAt]), message }
+  }
+}
+
+/** Rows first, then one statement for each balance, budget and hour that several requests may change. */
+function applyTogether(statements: Statements, requests: readonly RequestValues[]): void {
+  const payments = new Map<string, bigint>()
+  const spent = new Map<string, bigint>()
+  const hours = new HourSums()
+  for (const request of requests) {
+    if (statements.addRequest.run(...request).changes === 0) {
+      // It was appended twice: its commit was written and reported as failed, and then tried again.
+      if (statements.isCharged.get(request[idAt] ?? null)) continue
+      throw new Error('it is in the log without a charge')
+    }
+    hours.add(request)
+    const charge = BigInt(request[chargeAt] ?? 0)
+    if (charge === 0n) continue
+    const wallet = `wallet:${request[workspaceAt]}`
+    payments.set(wallet, (payments.get(wallet) ?? 0n) + charge)
+    const budgets = request[budgetsAt]
+    if (typeof budgets !== 'string') continue
+    for (const name of budgets.split(',')) spent.set(name, (spent.get(name) ?? 0n) + charge)
+  }
+  for (const [wallet, amount] of payments) {
+    if (statements.pay.run(amount, wallet).changes !== 1) throw new Error(`there is no balance of ${wallet}`)
+  }
+  for (const [name, amount] of spent) statements.spend.run(amount, ...name.split(' '))
+  for (const values of hours.rows()) statements.addHour.run(...values)
+}
+
+/** BUSY, LOCKED, NOMEM, READONLY, IOERR, CORRUPT, FULL, CANTOPEN, NOTADB: the next request would meet them too. */
+const storeFaults = new Set([5, 6, 7, 8, 10, 11, 13, 14, 26])
+
+/** The fault of one request: a constraint, a trigger, a row that does not exist. */
+function isRefusal(thrown: unknown): boolean {
+  return !(thrown instanceof SQLiteError && storeFaults.has(thrown.errno & 0xff))
+}
