@@ -14,7 +14,7 @@ import type { Attributed, Budget, BudgetState, BudgetUse, OverBudget } from './b
 import type { Correction, CorrectOutcome, Funding, FundOutcome } from './fund.ts'
 import type { Transfer, TransferPage, TransferQuery } from './transfer.ts'
 
-/** Longer than a request may take whose routes have the usual deadlines: 15 minutes. */
+/** A request on default deadlines takes at most 15 minutes; holds live longer. */
 export const usualHoldLifetimeMs = 20 * 60_000
 
 export interface HoldRequest {
@@ -118,7 +118,7 @@ export interface ReapReport {
 export interface ReplicaView {
   readonly id: ReplicaId
   /** False once the process is known to be dead. True while that is unknown, and while its holds can still be charged. */
-  isLive(id: ReplicaId): Promise<boolean>
+  isReplicaLive(id: ReplicaId): Promise<boolean>
 }
 
 export interface Ledger {
@@ -220,7 +220,7 @@ export interface LedgerOptions {
   onFault(what: string, error: unknown): void
   /**
    * The wallets in memory contradict what was committed. Nothing more is admitted; running requests can still be settled.
-   * Only a restart, which reads the wallets again, mends it. Called once.
+   * Only a restart, which reads the wallets again, repairs it. Called once.
    */
   onBroken(error: unknown): void
   /** False only in tests: a spend limit then begins with nothing. */

@@ -86,7 +86,7 @@ export interface WriteHealth {
   close(): void
   /** Whether the last commit failed, so that someone should try whether the next one works. */
   failed(): boolean
-  /** Marks the begin of a commit; to be called with its end, once. */
+  /** Marks the start of a commit; to be called with its end, once. */
   begin(): (end: CommitEnd, thrown?: unknown) => void
   stats(): CommitStats
 }

@@ -125,7 +125,7 @@ function startReplica(database: Database, clock: TestClock, process: Process = {
       await meanwhile()
       return isCharged
     },
-    replica: database.engine === 'sqlite' ? undefined : { id, isLive: async (other) => !dead.includes(other) },
+    replica: database.engine === 'sqlite' ? undefined : { id, isReplicaLive: async (other) => !dead.includes(other) },
     every(_, work) {
       works.push(work)
       return () => void works.splice(0)

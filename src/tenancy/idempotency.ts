@@ -119,7 +119,7 @@ export interface GenerationKeysOptions {
 export interface ReplicaLiveness {
   readonly id: ReplicaId
   /** Whether another one still runs; true also while that is unknown. */
-  isLive(id: ReplicaId): Promise<boolean>
+  isReplicaLive(id: ReplicaId): Promise<boolean>
 }
 
 /** Keeps the rows of requests that run for longer than a key lives. */
@@ -147,7 +147,7 @@ export function createGenerationKeys(options: GenerationKeysOptions): Generation
     if (running.has(requestId as RequestId)) return false
     // A request of this process that is not in the map has ended.
     if (!replica || owner === null || owner === replica.id) return true
-    return !(await replica.isLive(owner as ReplicaId))
+    return !(await replica.isReplicaLive(owner as ReplicaId))
   }
 
   async function renew(): Promise<void> {

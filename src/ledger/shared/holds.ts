@@ -1,6 +1,7 @@
 // The rows of holds: written and ended by the replica that owns them, and reaped by any replica once their owner is dead
 // or their lifetime is over. A statement takes a row only if it is open and belongs to this replica in its current epoch,
-// so a hold ends once, and never by a process that was taken for dead. The reaper raises the epoch of a dead replica
+// so a hold ends once, and never by a process that was taken for dead. Two need no such check: `lowerHold` undoes what
+// `raiseHolds` did in the same transaction, and `markHoldsSent` moves no money. The reaper raises the epoch of a dead replica
 // before it ends the holds, so that a process which only slept cannot charge afterwards. Any number of replicas may reap
 // at the same time.
 
@@ -13,7 +14,7 @@ import { type Sql, timeToSql } from '../../store/sql.ts'
 import { isContention, isRowLocked } from '../../store/sql-error.ts'
 import { type WalletId, walletOf } from '../account.ts'
 import { type Budget, type BudgetName, budgetNames, noBudgets, parseBudgetNames, renderBudgetNames } from '../budget.ts'
-import { type CleanOptions, portionMax as cleanMax, cleanPortions } from '../clean.ts'
+import { type CleanOptions, cleanPortions, portionMax } from '../clean.ts'
 import type {
   ExtendOutcome,
   HoldOutcome,
@@ -72,7 +73,7 @@ export function ofKind<Kind extends SharedOperation['kind']>(
 
 // The rows.
 
-const portionMax = 500n
+const reapPortionMax = 500n
 const contentionRetriesMax = 3
 const hourMs = 3_600_000n
 
@@ -133,6 +134,7 @@ export async function raiseHolds(
   return raised
 }
 
+/** Takes back a raise of the same transaction, which has the row locked. */
 export async function lowerHold(sql: Sql, { requestId, more }: ExtendOperation): Promise<void> {
   await sql`UPDATE holds SET amount = amount - ${more} WHERE request_id = ${requestId}`
 }
@@ -155,6 +157,7 @@ export async function insertHolds(sql: Sql, owner: Owner, operations: readonly H
   await insertList(sql, 'holds', rows)
 }
 
+/** For the report of the reaper only. A deadlock with it rolls one side back, which then tries again or gives up. */
 export async function markHoldsSent(sql: Sql, owner: Owner, ids: readonly RequestId[]): Promise<void> {
   if (ids.length === 0) return
   await sql`UPDATE holds SET sent_at = ${owner.now}
@@ -180,12 +183,12 @@ export async function reapHolds(database: Database, reach: Failpoint): Promise<r
   for (;;) {
     const { found, locked } = await reap({ except: busy })
     for (const wallet of locked) busy.add(wallet)
-    if (found < Number(portionMax)) break
+    if (found < Number(reapPortionMax)) break
   }
   // Most of these are only busy, so wait for each in turn. One that stays locked does not hold up the others.
   for (const wallet of busy) {
     await unlessLocked(async () => {
-      while ((await reap({ only: wallet })).found === Number(portionMax));
+      while ((await reap({ only: wallet })).found === Number(reapPortionMax));
     })
   }
   return reports
@@ -266,7 +269,7 @@ function lockDead(
     WHERE state = 'open' AND (expires_at < ${now} OR NOT EXISTS (
         SELECT 1 FROM replicas WHERE id = holds.owner AND epoch = holds.epoch AND heartbeat_at >= ${deadSince}))
       AND (${only} = '' OR wallet_id = ${only}) AND wallet_id <> ALL(string_to_array(${except}, ','))
-    ORDER BY request_id LIMIT ${portionMax} FOR UPDATE OF holds SKIP LOCKED`
+    ORDER BY request_id LIMIT ${reapPortionMax} FOR UPDATE OF holds SKIP LOCKED`
 }
 
 /** Locks and returns the wallets that are not locked already. A wallet that was never funded has no row to lock. */
@@ -289,12 +292,12 @@ async function freeBudgets(sql: Sql, rows: readonly ReapedRow[]): Promise<void> 
   await writeBudgets(sql, counters)
 }
 
-/** A hold that ended an hour ago has its transfer, so its row is no longer needed. */
+/** Removes ended holds whose lifetime was over an hour ago, because nothing reads them any more, and replicas of yesterday. */
 export async function clearEnded(options: CleanOptions): Promise<void> {
   await cleanPortions(options, async (sql) => {
     const hourAgo = (await databaseNow(sql)) - hourMs
     const rows = await sql`DELETE FROM holds WHERE request_id IN (SELECT request_id FROM holds
-      WHERE state <> 'open' AND expires_at < ${hourAgo} ORDER BY expires_at LIMIT ${BigInt(cleanMax)})
+      WHERE state <> 'open' AND expires_at < ${hourAgo} ORDER BY expires_at LIMIT ${BigInt(portionMax)})
       RETURNING 1 AS removed`
     return rows.length
   })

@@ -43,7 +43,7 @@ describe.skipIf(findPostgresPrograms() === undefined)('whether the silence of ot
     const id = sleeping.ledger.replica?.id as ReplicaId
     await sleeping.ledger.fund({ workspaceId, amount: 100n as Nano, kind: 'topup' })
     expect(await sleeping.ledger.hold(holdOf(workspaceId, 10n))).toEqual({ kind: 'held' })
-    const isLive = () => waking.ledger.replica?.isLive(id)
+    const isLive = () => waking.ledger.replica?.isReplicaLive(id)
     expect(await isLive()).toBe(true)
     waking.clock.advance(8000)
     expect(await isLive()).toBe(true)

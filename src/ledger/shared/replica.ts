@@ -8,7 +8,7 @@ import type { ReplicaView } from '../ledger.ts'
 import type { WriteHealth } from '../settlement.ts'
 
 export const heartbeatMs = 5000
-/** Four heartbeats. */
+/** A replica without a heartbeat for this long is declared dead: four heartbeats. */
 export const silenceOfDeathMs = 20_000n
 /** Without a heartbeat for so long others may think this process dead any moment, so it admits nothing more. */
 const silenceMaxMs = 15_000
@@ -30,7 +30,7 @@ export interface Owner {
 export interface Replica extends ReplicaView {
   owner(): Owner
   /** Whether the last heartbeat is young enough to admit requests. */
-  isAlive(): boolean
+  mayAdmit(): boolean
   /**
    * Whether the silence of another means that it is dead. Not right after an outage of the database: all were silent then,
    * and the first to return would reap what the others hold for running requests.
@@ -55,7 +55,7 @@ export interface ReplicaOptions {
 export async function joinReplicas({ database, clock, writeHealth, onSkew }: ReplicaOptions): Promise<Replica> {
   const id = createId('rep')
   let epoch = 1n
-  /** When the last heartbeat was written: here, and there. From its begin: what others see may be as old as that. */
+  /** When the last heartbeat was written: here, and there. From its start: what others see may be as old as that. */
   let last = { monotonicMs: clock.monotonicMs(), databaseMs: 0n }
   let steadySinceMs = last.monotonicMs
   const skew = createSkewWatch(clock, onSkew)
@@ -87,9 +87,9 @@ export async function joinReplicas({ database, clock, writeHealth, onSkew }: Rep
   return {
     id,
     owner: () => ({ id, epoch, now: last.databaseMs + BigInt(Math.round(silentMs())) }),
-    isAlive: () => silentMs() <= silenceMaxMs,
+    mayAdmit: () => silentMs() <= silenceMaxMs,
     mayJudge,
-    async isLive(other) {
+    async isReplicaLive(other) {
       if (!mayJudge()) return true
       const deadSince = (await databaseNow(database.sql)) - silenceOfDeathMs
       // One that only slept may charge what it holds until the reaper has taken that.

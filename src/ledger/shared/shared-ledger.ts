@@ -56,7 +56,7 @@ export async function createSharedLedger(options: LedgerOptions): Promise<Ledger
   const seeds = createBudgetSeeds(options)
   const onSeedFault = (error: unknown) => onFault('a spend limit could not be brought up to date', error)
 
-  const admits = () => writeHealth.admits() && replica.isAlive()
+  const admits = () => writeHealth.admits() && replica.mayAdmit()
   const reap = async () => {
     const reports = await reapHolds(database, reach)
     holds.forget(reports.map(({ requestId }) => requestId))
