@@ -86,7 +86,7 @@ export class BodyEdits {
     private readonly envelope: Envelope,
     private readonly edits: RequestEdits,
   ) {
-    for (const { name } of envelope.members.list) if (isRoutingMember(name)) this.remove(name)
+    for (const { name } of envelope.members.list) if (routingMembers.includes(name)) this.remove(name)
   }
 
   /** For dialects that have the model in the body. */
@@ -243,10 +243,6 @@ const noLists: readonly never[] = []
 /** For edits that were not made in order. */
 export function byStart(a: ByteEdit, b: ByteEdit): number {
   return a.start - b.start
-}
-
-function isRoutingMember(name: string): boolean {
-  return (routingMembers as readonly string[]).includes(name)
 }
 
 const encoder = new TextEncoder()

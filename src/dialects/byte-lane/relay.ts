@@ -251,14 +251,8 @@ export interface ReplyShape<Content extends string> {
 /** Longer lists are never empty; shorter ones are parsed. */
 const emptyBytesMax = 300
 
-export function createReplyRelay<Content extends string>({
-  content,
-  readUsage,
-  renderUsage,
-  outputBytes,
-  readErrorObject,
-  isEmptyReply,
-}: ReplyShape<Content>): RelayReply {
+export function createReplyRelay<Content extends string>(shape: ReplyShape<Content>): RelayReply {
+  const { content } = shape
   // Reused scratch object: filled and read within one call.
   const spans = new JsonSpans<'model' | 'usage' | 'error' | Content>(['model', 'usage', 'error', content])
   return (body, context) => {
@@ -267,19 +261,19 @@ export function createReplyRelay<Content extends string>({
     }
     const { model, usage: usageSpan, error } = spans.of
     const list = spans.of[content]
-    if (isPresent(body, error)) return { fault: readErrorObject(parseSpan(body, error)) }
+    if (isPresent(body, error)) return { fault: shape.readErrorObject(parseSpan(body, error)) }
     if (list.start < 0 || body[list.start] !== openBracket) return { fault: replyFault(`a reply without ${content}`) }
     if (
       list.end - list.start < emptyBytesMax &&
-      isEmptyReply(recordOf(parseSpan(body, { start: 0, end: body.length })))
+      shape.isEmptyReply(recordOf(parseSpan(body, { start: 0, end: body.length })))
     ) {
       return { fault: replyFault('an empty answer') }
     }
-    const reported = isObject(body, usageSpan) ? readUsage(parseSpan(body, usageSpan), body, list) : undefined
-    const usage = context.quoteUsage(reported, undefined, () => outputBytes(parseSpan(body, list)))
+    const reported = isObject(body, usageSpan) ? shape.readUsage(parseSpan(body, usageSpan), body, list) : undefined
+    const usage = context.quoteUsage(reported, undefined, () => shape.outputBytes(parseSpan(body, list)))
     const cost = context.quotedUsd(usage)
     const edit =
-      usage === reported ? costEdit(body, usageSpan, cost) : usageEdit(body, usageSpan, renderUsage(usage, cost))
+      usage === reported ? costEdit(body, usageSpan, cost) : usageEdit(body, usageSpan, shape.renderUsage(usage, cost))
     return { body: spliceReply(body, modelEdit(body, model, context.modelJson), edit), usage }
   }
 }

@@ -25,7 +25,7 @@ function readEnvelope(sent: Uint8Array<ArrayBuffer>, _: Headers, url = ''): Enve
   })
 }
 
-const supported = new Set(['model', 'content', 'taskType', 'title', 'outputDimensionality'])
+const supported = ['model', 'content', 'taskType', 'title', 'outputDimensionality']
 
 function parseRequest(envelope: Envelope): EmbeddingsRequest | Failure {
   return parseBody(envelope, (fields, { warnings }) => {

@@ -51,7 +51,7 @@ function readEnvelope(body: Uint8Array<ArrayBuffer>): Envelope | Failure {
   })
 }
 
-const supported = new Set(['model', 'input', 'dimensions', 'encoding_format', 'user', 'stream', ...routingMembers])
+const supported = ['model', 'input', 'dimensions', 'encoding_format', 'user', 'stream', ...routingMembers]
 
 function parseRequest(envelope: Envelope): EmbeddingsRequest | Failure {
   return parseBody(envelope, (fields, { warnings }) => {

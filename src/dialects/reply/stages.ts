@@ -2,7 +2,7 @@
 // state for one stream. Its input and its output are well-formed replies.
 
 import type { Usage } from '../../kernel/usage.ts'
-import { parseJson, recordOf } from '../canonical/json.ts'
+import { parseJson, recordOf, textOf } from '../canonical/json.ts'
 import type { ReplyBlock, ReplyEvent, Stop } from '../canonical/reply.ts'
 import type { ChargeQuoter, ReplyMapping } from '../canonical/translation.ts'
 
@@ -101,26 +101,13 @@ function renamedFields(written: string, names: ReadonlyMap<string, string>): str
   )
 }
 
-const escapes: Readonly<Record<string, string>> = {
-  b: '\b',
-  f: '\f',
-  n: '\n',
-  r: '\r',
-  t: '\t',
-  '"': '"',
-  '\\': '\\',
-  '/': '/',
-}
-
 /** The text in `{"input": "…"}`, also if the model broke off or wrote invalid escapes. Other arguments stay. */
 function customInput(written: string): string {
   const { input } = recordOf(parseJson(written))
   if (typeof input === 'string') return input
   const [, inside] = /^\s*\{\s*"input"\s*:\s*"((?:[^"\\]|\\[\s\S])*)/.exec(written) ?? []
   if (inside === undefined) return written.trim() === '' ? '' : written
-  return inside.replaceAll(/\\(?:u([0-9a-fA-F]{4})|([\s\S]))/g, (whole, hex: string | undefined, short: string) =>
-    hex === undefined ? (escapes[short] ?? whole) : String.fromCharCode(Number.parseInt(hex, 16)),
-  )
+  return inside.replaceAll(/\\(?:u[0-9a-fA-F]{4}|[\s\S])/g, (short) => textOf(parseJson(`"${short}"`)) || short)
 }
 
 // Turns calls of the hidden tool that emulates a JSON output format into text. The caller's own tools are not affected.

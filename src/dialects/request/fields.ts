@@ -161,9 +161,9 @@ export class RequestFields {
   }
 
   /** Warns about unknown members, which are omitted. null and empty lists carry no information and need no warning. */
-  warnUnknown(known: ReadonlySet<string>, warnings: WarningList): void {
+  warnUnknown(known: readonly string[], warnings: WarningList): void {
     for (const name of this.names) {
-      if (!known.has(name) && !isEmptyValue(this.value(name))) warnings.add('field_dropped', this.pointer(name))
+      if (!known.includes(name) && !isEmptyValue(this.value(name))) warnings.add('field_dropped', this.pointer(name))
     }
   }
 
@@ -294,7 +294,7 @@ export function envelopeOf(
 
 // As OpenRouter's callers say it, on every surface. The gateway acts on these members itself, so they are not passed on.
 
-export const routingMembers = ['models', 'provider', 'route'] as const
+export const routingMembers: readonly string[] = ['models', 'provider', 'route']
 
 const fallbacksMax = 10
 const namesMax = 50

@@ -31,8 +31,7 @@ function parseTier(body: RequestFields, { unsupported }: ParseContext): Conversa
 }
 
 const schemaMembers = ['name', 'description', 'schema', 'strict']
-const nestedMembers: ReadonlySet<string> = new Set(schemaMembers)
-const flatMembers: ReadonlySet<string> = new Set([...schemaMembers, 'type'])
+const flatMembers = [...schemaMembers, 'type']
 
 /** `isNested`: the schema is in an object named after the type, as in Chat Completions. */
 export function parseFormat(
@@ -48,7 +47,7 @@ export function parseFormat(
     return format.refuse('type', `The ${name} is not available for this model.`)
   }
   const wanted = isNested ? format.requiredObject(type) : format
-  wanted.warnUnknown(isNested ? nestedMembers : flatMembers, context.warnings)
+  wanted.warnUnknown(isNested ? schemaMembers : flatMembers, context.warnings)
   const schema = wanted.optionalObject('schema')
   // In Chat Completions, any JSON is accepted without a schema.
   if (!schema) return isNested ? { kind: 'json-object' } : wanted.missing('schema')

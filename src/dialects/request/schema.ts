@@ -107,9 +107,9 @@ export function functionParameters(
   if (isAccepted(parseJson(schema)) || schemas.take(schema) !== undefined) return { parameters: schema, description }
   const merged = toolSchema(tool)
   // A schema that cannot be merged may still be accepted by a less strict host.
-  if (typeof merged === 'string') return { parameters: withArrayItems(schema), description }
+  if (typeof merged === 'string') return { parameters: addItems(JsonNode.of(schema)), description }
   if (merged.folded) warnings.add('tool_schema_merged', pointer)
-  return { parameters: withArrayItems(withProperties(merged.schema)), description: merged.description }
+  return { parameters: addItems(withProperties(JsonNode.of(merged.schema))), description: merged.description }
 }
 
 /** True for most schemas: no change needed. */
@@ -117,12 +117,10 @@ function isAccepted(root: unknown): boolean {
   return isRecord(root) && isPlainObject(root) && isRecord(root.properties) && !lacksArrayItems(root)
 }
 
-function withProperties(schema: RawJson): RawJson {
-  const root = JsonNode.of(schema)
-  const properties = root.member('properties')
-  if (properties && properties.text !== 'null') return schema
+function withProperties(root: JsonNode): JsonNode {
+  if ((root.member('properties')?.text ?? 'null') !== 'null') return root
   const others = (root.members() ?? []).filter(([name]) => name !== 'properties')
-  return jsonMembers([...others.map(([name, value]) => [name, value.text] as const), ['properties', '{}']])
+  return JsonNode.of(jsonMembers([...others.map(([name, { text }]) => [name, text] as const), ['properties', '{}']]))
 }
 
 // Tool schemas in the form that Anthropic and OpenAI accept: an object at the root, without a choice between schemas
@@ -254,15 +252,11 @@ function noteOn(name: 'oneOf' | 'anyOf', branches: readonly Schema[]): string {
 // An array without `items` may hold anything. OpenAI requires `items` at any depth: "array schema missing items" is a
 // 400 for the whole request.
 
-/** Returns the original text if no change is needed. */
-export function withArrayItems(schema: RawJson): RawJson {
-  return addItems(JsonNode.of(schema))
-}
-
-export function lacksArrayItems(schema: unknown): boolean {
+function lacksArrayItems(schema: unknown): boolean {
   return schemasIn(schema, allKeywords).some((each) => mayBe(each, 'array') && each.items === undefined)
 }
 
+/** The original text if no change is needed. */
 function addItems(schema: JsonNode): RawJson {
   const members = lacksArrayItems(parseJson(schema.text)) ? schema.members() : undefined
   if (!members) return schema.text

@@ -101,7 +101,7 @@ function pairResult(
 export function preparedTurns(
   conversation: Conversation,
   { rules, toolIdMax, warnings }: { rules: TargetRules; toolIdMax: number; warnings: WarningList },
-  restoreReasoning: (turns: readonly Turn[]) => readonly Turn[] = (turns) => turns,
+  restoreReasoning: (turns: readonly Turn[]) => readonly Turn[],
 ): readonly Turn[] {
   reportUnsupported(conversation.unsupported, warnings)
   const last = conversation.turns.at(-1)
@@ -181,8 +181,6 @@ export function toolNamesIn({ tools, turns, toolChoice }: Conversation): string[
   const chosen = toolChoice?.kind === 'named' ? [toolChoice.name] : []
   return [...tools.map(({ name }) => name), ...called, ...chosen]
 }
-
-const noNames: ReadonlyMap<string, never> = new Map<string, never>()
 
 export class ToolNames {
   readonly #sent = new Map<string, string>()
@@ -278,13 +276,11 @@ export class ArgumentNames {
 
   /** Sent tool name → sent field name → the caller's. */
   get callerNames(): ReadonlyMap<string, ReadonlyMap<string, string>> {
-    if (this.#byTool.size === 0) return noNames
     return new Map([...this.#byTool].map(([tool, names]) => [tool, reversed(names)]))
   }
 }
 
 function reversed(names: SentNames): ReadonlyMap<string, string> {
-  if (names.size === 0) return noNames
   return new Map([...names].flatMap(([name, sent]) => (name === sent ? [] : [[sent, name] as const])))
 }
 
@@ -415,9 +411,7 @@ export function describedGrammar(tool: CustomTool, warnings: WarningList): strin
   return description ? `${description}\n\n${rule}` : rule
 }
 
-const noTools: ReadonlySet<string> = new Set()
-
 /** The caller's names of custom tools. */
 export function customNames(tools: readonly Tool[]): ReadonlySet<string> {
-  return tools.length === 0 ? noTools : new Set(tools.filter(({ kind }) => kind === 'custom').map(({ name }) => name))
+  return new Set(tools.filter(({ kind }) => kind === 'custom').map(({ name }) => name))
 }

@@ -23,8 +23,8 @@ interface MessagesContext extends ParseContext {
   readonly toolChanges: ToolChange[]
 }
 
-const spokenMembers: ReadonlySet<string> = new Set(['role', 'content'])
-const systemMembers: ReadonlySet<string> = new Set(['role', 'content', 'clear_at', 'output_config'])
+const spokenMembers = ['role', 'content']
+const systemMembers = ['role', 'content', 'clear_at', 'output_config']
 
 /** `leading`: system messages before all others. */
 export function parseMessages(messages: readonly RequestFields[], shared: ParseContext) {
@@ -66,7 +66,7 @@ function parseUser(message: RequestFields, context: ParseContext): UserBlock[] {
   })
 }
 
-const resultMembers: ReadonlySet<string> = new Set(['type', 'tool_use_id', 'content', 'is_error', 'cache_control'])
+const resultMembers = ['type', 'tool_use_id', 'content', 'is_error', 'cache_control']
 
 function parseToolResult(fields: RequestFields, context: ParseContext): ToolResultBlock {
   fields.warnUnknown(resultMembers, context.warnings)
@@ -185,10 +185,10 @@ function inWords(block: RequestFields, type: string, context: ParseContext): str
 // Content blocks of user messages and tool results: text, media, search results. Blocks without a canonical equivalent
 // become text.
 
-const blockMembers: ReadonlySet<string> = new Set([
+const blockMembers = [
   ...['type', 'text', 'source', 'title', 'context', 'content', 'citations', 'transformations', 'cache_control'],
-])
-const sourceMembers: ReadonlySet<string> = new Set(['type', 'data', 'media_type', 'url', 'file_id', 'content'])
+]
+const sourceMembers = ['type', 'data', 'media_type', 'url', 'file_id', 'content']
 
 /** Warns about members that have no place in the canonical form. */
 export function warnBlockMembers(fields: RequestFields, { warnings }: ParseContext): void {

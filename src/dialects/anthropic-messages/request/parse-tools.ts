@@ -9,12 +9,10 @@ import { type ParseContext, type RequestFields, shownWord } from '../../request/
 const defaultMaxSearches = 10
 
 /** Members of tools whose type implies the schema. */
-const clientToolFields: ReadonlySet<string> = new Set([
+const clientToolFields = [
   ...['type', 'name', 'cache_control', 'defer_loading', 'eager_input_streaming', 'allowed_callers'],
-])
-const customFields: ReadonlySet<string> = new Set([
-  ...[...clientToolFields, 'description', 'input_schema', 'strict', 'input_examples'],
-])
+]
+const customFields = [...[...clientToolFields, 'description', 'input_schema', 'strict', 'input_examples']]
 
 /** undefined = recorded as unsupported, and refused if the request goes to another dialect. */
 export function parseTool(fields: RequestFields, context: ParseContext): Tool | undefined {

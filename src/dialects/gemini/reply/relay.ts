@@ -3,7 +3,7 @@
 // each record waits for the next.
 
 import type { Usage } from '../../../kernel/usage.ts'
-import { type JsonSpan, JsonSpans, spliceBytes } from '../../../wire/json.ts'
+import { JsonSpans, spliceBytes } from '../../../wire/json.ts'
 import {
   costEdit,
   isPresent,
@@ -51,7 +51,9 @@ export class GeminiStreamRelay extends RecordRelay {
     this.meaningful ||= this.outputBytes > 0 || isEnding
     // A record of usage alone has no name to replace.
     const isNamed = modelVersion.start >= 0 || candidates.start >= 0
-    const named = isNamed ? spliceBytes(record, [this.#modelEdit(record, modelVersion, dataStart)]) : record
+    const named = isNamed
+      ? spliceBytes(record, [modelEdit(record, modelVersion, this.context.modelJson, dataStart, modelMember)])
+      : record
     if (this.#last) this.pass(this.#last)
     if (this.#last || isEnding) this.#last = named
     else this.pass(named)
@@ -64,10 +66,6 @@ export class GeminiStreamRelay extends RecordRelay {
     this.#usageAtStart ??= usage
     this.usageSoFar = usage
     this.bytesAtReport = this.outputBytes
-  }
-
-  #modelEdit(record: Uint8Array, span: JsonSpan, objectStart: number) {
-    return modelEdit(record, span, this.context.modelJson, objectStart, modelMember)
   }
 
   /** There is no terminal record. */

@@ -21,22 +21,19 @@ import { mediaByContent, mediaByUrl, readMediaUrl } from '../../request/media.ts
 import { audioBlock, parseFileData } from '../../request/parse-openai.ts'
 import { type PlacedReasoning, placeReasoning, reasoningFieldNames } from '../reasoning.ts'
 
-/** Besides those that every message may have. */
-const membersByRole: Readonly<Record<string, readonly string[]>> = {
-  system: [],
-  developer: [],
-  user: [],
-  function: [],
-  tool: ['tool_call_id', 'is_error'],
-  // Annotations are output only, but clients send the whole message back.
-  assistant: [...reasoningFieldNames, 'refusal', 'audio', 'tool_calls', 'function_call', 'annotations'],
+const anyMembers = ['role', 'content', 'name', 'cache_control', 'prompt_cache_breakpoint']
+const knownMembers: Readonly<Record<string, readonly string[]>> = {
+  system: anyMembers,
+  developer: anyMembers,
+  user: anyMembers,
+  function: anyMembers,
+  tool: [...anyMembers, 'tool_call_id', 'is_error'],
+  assistant: [
+    ...[...anyMembers, ...reasoningFieldNames, 'refusal', 'audio', 'tool_calls', 'function_call'],
+    // Output only, but clients send the whole message back.
+    'annotations',
+  ],
 }
-const knownMembers: ReadonlyMap<string, ReadonlySet<string>> = new Map(
-  Object.entries(membersByRole).map(([role, members]) => [
-    role,
-    new Set(['role', 'content', 'name', 'cache_control', 'prompt_cache_breakpoint', ...members]),
-  ]),
-)
 
 export function parseMessages(body: RequestFields, context: ParseContext): Pick<Conversation, 'system' | 'turns'> {
   const system: TextBlock[] = []
@@ -45,7 +42,7 @@ export function parseMessages(body: RequestFields, context: ParseContext): Pick<
   const legacy: ToolCallBlock[] = []
   for (const [index, message] of body.objects('messages').entries()) {
     const role = message.text('role')
-    const known = knownMembers.get(role)
+    const known = Object.hasOwn(knownMembers, role) ? knownMembers[role] : undefined
     if (!known) return message.refuse('role', `The role ${shownWord(role)} does not exist.`)
     message.warnUnknown(known, context.warnings)
     // A tool's name repeats the name in its call; any other name is lost.
@@ -235,14 +232,12 @@ function argumentText(fields: RequestFields, name: string, context: ParseContext
 // Content parts of user and tool messages: text, images, files and audio. Parts in the form of Messages, which some
 // clients send, are accepted too. The media type decides the kind of block, not the type of the part.
 
-const partMembers: ReadonlySet<string> = new Set([
+const partMembers = [
   ...['type', 'text', 'image_url', 'file', 'input_audio', 'source', 'title', 'context'],
   ...['cache_control', 'prompt_cache_breakpoint'],
-])
+]
 /** Members of the object inside a part of any type. */
-const detailMembers: ReadonlySet<string> = new Set([
-  ...['url', 'detail', 'file_id', 'filename', 'file_data', 'data', 'format', 'type', 'media_type'],
-])
+const detailMembers = [...['url', 'detail', 'file_id', 'filename', 'file_data', 'data', 'format', 'type', 'media_type']]
 
 /** Warns about members that have no place in the canonical form. */
 function warnPartMembers(part: RequestFields, { warnings }: ParseContext): void {

@@ -194,10 +194,10 @@ const knownInside: Readonly<Record<string, readonly string[]>> = {
 // and the legacy `functions`.
 
 const marks = ['cache_control', 'prompt_cache_breakpoint']
-const knownMembers: ReadonlySet<string> = new Set([
+const knownMembers = [
   ...marks,
   ...['type', 'function', 'custom', 'name', 'description', 'parameters', 'input_schema', 'strict', 'format'],
-])
+]
 
 function parseTools(body: RequestFields, context: ParseContext): Tool[] {
   const legacy = body.objects('functions').map((entry) => parseFunction(entry, entry, context))

@@ -151,17 +151,17 @@ function isEncryptedReasoning(value: unknown): boolean {
 
 /** `own`: kept by the caller for itself, such as Codex's ids. */
 const own = ['id', 'type', 'status', 'internal_chat_message_metadata_passthrough']
-const membersOf: Readonly<Record<string, ReadonlySet<string>>> = {
-  message: new Set([...own, 'role', 'content', 'phase']),
-  reasoning: new Set([...own, 'summary', 'content', 'encrypted_content']),
-  function_call: new Set([...own, 'call_id', 'name', 'namespace', 'arguments']),
-  function_call_output: new Set([...own, 'call_id', 'output']),
-  custom_tool_call: new Set([...own, 'call_id', 'name', 'namespace', 'input']),
-  custom_tool_call_output: new Set([...own, 'call_id', 'name', 'output']),
-  local_shell_call: new Set([...own, 'call_id', 'action']),
-  local_shell_call_output: new Set([...own, 'call_id', 'output']),
+const membersOf: Readonly<Record<string, readonly string[]>> = {
+  message: [...own, 'role', 'content', 'phase'],
+  reasoning: [...own, 'summary', 'content', 'encrypted_content'],
+  function_call: [...own, 'call_id', 'name', 'namespace', 'arguments'],
+  function_call_output: [...own, 'call_id', 'output'],
+  custom_tool_call: [...own, 'call_id', 'name', 'namespace', 'input'],
+  custom_tool_call_output: [...own, 'call_id', 'name', 'output'],
+  local_shell_call: [...own, 'call_id', 'action'],
+  local_shell_call_output: [...own, 'call_id', 'output'],
   // Read with the tools.
-  additional_tools: new Set([...own, 'role', 'tools']),
+  additional_tools: [...own, 'role', 'tools'],
 }
 
 interface ItemContext extends ParseContext {
@@ -260,10 +260,10 @@ function parseContent(item: RequestFields, name: string, context: ParseContext):
 }
 
 /** Annotations and log probabilities are output only, but clients send the whole part back. */
-const partMembers: ReadonlySet<string> = new Set([
+const partMembers = [
   ...['type', 'text', 'image_url', 'detail', 'file_id', 'filename', 'file_url', 'file_data', 'input_audio'],
   ...['annotations', 'logprobs', 'cache_control', 'prompt_cache_breakpoint'],
-])
+]
 
 function parsePart(part: RequestFields, context: ParseContext): ContentBlock {
   switch (part.text('type')) {
@@ -312,7 +312,7 @@ function parseFile(part: RequestFields): MediaBlock {
   return { kind: 'document', source: readMediaUrl(url, part.pointer('file_url')), title }
 }
 
-const audioMembers: ReadonlySet<string> = new Set(['format', 'data'])
+const audioMembers = ['format', 'data']
 
 function parseAudio(part: RequestFields, { warnings }: ParseContext): DocumentBlock {
   const audio = part.requiredObject('input_audio')
@@ -444,12 +444,12 @@ function parseFunction(entry: RequestFields, namespace: string | undefined, cont
 }
 
 const named = ['type', 'name', 'description', 'defer_loading']
-const functionMembers: ReadonlySet<string> = new Set([...named, 'parameters', 'strict'])
-const customMembers: ReadonlySet<string> = new Set([...named, 'format'])
-const namespaceMembers: ReadonlySet<string> = new Set([...named, 'tools'])
-const shellMembers: ReadonlySet<string> = new Set(['type'])
-const grammarMembers: ReadonlySet<string> = new Set(['type', 'syntax', 'definition'])
-const choiceMembers: ReadonlySet<string> = new Set(['type', 'namespace', 'name', 'mode', 'tools'])
+const functionMembers = [...named, 'parameters', 'strict']
+const customMembers = [...named, 'format']
+const namespaceMembers = [...named, 'tools']
+const shellMembers = ['type']
+const grammarMembers = ['type', 'syntax', 'definition']
+const choiceMembers = ['type', 'namespace', 'name', 'mode', 'tools']
 
 function parseCustom(entry: RequestFields, namespace: string | undefined, context: ParseContext): Tool {
   entry.warnUnknown(customMembers, context.warnings)
