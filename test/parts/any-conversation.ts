@@ -1,6 +1,7 @@
 // Random requests that a sensible program could send: every call is answered, every name is legal, and whatever a
 // dialect cannot say at all is left to the fixtures.
 
+import { expect } from 'bun:test'
 import fc from 'fast-check'
 import type {
   AssistantBlock,
@@ -11,6 +12,7 @@ import type {
   Turn,
   UserBlock,
 } from '../../src/dialects/canonical/conversation.ts'
+import type { Target, Translation } from '../../src/dialects/canonical/translation.ts'
 
 const words = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 20 }).filter((text) => text.trim() !== '')
 type Life = CacheMark['life']
@@ -181,3 +183,26 @@ const conversationsOf = (life: Life): fc.Arbitrary<Conversation> =>
 export const anyConversation: fc.Arbitrary<Conversation> = fc
   .constantFrom<Life[]>('short', 'long')
   .chain(conversationsOf)
+
+/** The body that a renderer writes; a refusal fails the test. */
+export const bodyWriter = (render: Translation['renderRequest']) => (conversation: Conversation, target: Target) => {
+  const rendered = render(conversation, target)
+  if (!('body' in rendered)) throw new Error(`refused: ${rendered.message}`)
+  return new TextDecoder().decode(rendered.body)
+}
+
+/** The same history gives the same bytes, and a longer one begins with them. */
+export function expectSteadyPrefix(bodyOf: ReturnType<typeof bodyWriter>, anyTarget: fc.Arbitrary<Target>): void {
+  fc.assert(
+    fc.property(anyConversation, anyTarget, (conversation, target) => {
+      const json = bodyOf(conversation, target)
+      expect(bodyOf(structuredClone(conversation), target)).toBe(json)
+      const answer: Turn = { role: 'assistant', blocks: [{ kind: 'text', text: 'a' }] }
+      const more: Turn = { role: 'user', blocks: [{ kind: 'text', text: 'more' }] }
+      const grown = { ...conversation, turns: [...conversation.turns, answer, more] }
+      // All but the brackets that close the list and the body.
+      expect(bodyOf(grown, target)).toStartWith(json.slice(0, -2))
+    }),
+    { numRuns: 200 },
+  )
+}

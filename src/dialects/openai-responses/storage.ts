@@ -1,15 +1,7 @@
 // Stored responses in the form of this API: continuing one, and reading one from a reply.
 
 import { hasBytes, utf8Text } from '../../wire/bytes.ts'
-import {
-  JsonFault,
-  type JsonMember,
-  type JsonSpan,
-  memberKind,
-  memberText,
-  readJsonMembers,
-  spliceBytes,
-} from '../../wire/json.ts'
+import { JsonFault, type JsonMember, memberKind, memberText, readJsonMembers, spliceBytes } from '../../wire/json.ts'
 import { readSseRecord } from '../../wire/sse.ts'
 import { byStart, byteEdit, elementsOf, objectAt, removeMembers, removeSpans, textAt } from '../byte-lane/edits.ts'
 import { isRecord, listOf, parseJson, parseRecord, recordOf, textOf } from '../canonical/json.ts'
@@ -62,9 +54,7 @@ export const storage: ResponseStorage = {
 }
 
 /** Every element of the input, with the id that it refers to; undefined = it is an item itself. */
-function references(
-  body: Uint8Array<ArrayBuffer>,
-): readonly { readonly id: string | undefined; readonly span: JsonSpan }[] {
+function references(body: Uint8Array<ArrayBuffer>) {
   const members = hasBytes(body, referenceWord) ? readJsonMembers(body) : undefined
   if (!members || members instanceof JsonFault) return []
   return elementsOf(body, members.find('input')).map((span) => {

@@ -190,11 +190,7 @@ function renderServing(conversation: Conversation, rules: TargetRules, warnings:
 }
 
 /** The provider refuses blank sequences. `matched`: all sequences, if the target cannot match them itself. */
-function renderStop(
-  conversation: Conversation,
-  { stopMax }: TargetRules,
-  warnings: WarningList,
-): { readonly json: RawJson | undefined; readonly matched: readonly string[] } {
+function renderStop(conversation: Conversation, { stopMax }: TargetRules, warnings: WarningList) {
   const kept = conversation.stop.filter((sequence) => sequence.trim() !== '')
   if (kept.length < conversation.stop.length) warnings.add('stop_dropped', pointerTo(conversation, 'stop'))
   const sent = kept.slice(0, stopMax)

@@ -1,19 +1,12 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { anyConversation } from '../../../../test/parts/any-conversation.ts'
+import { anyConversation, bodyWriter, expectSteadyPrefix } from '../../../../test/parts/any-conversation.ts'
 import { geminis, geminiTarget } from '../../../../test/parts/gemini.ts'
-import { user } from '../../../../test/parts/translation.ts'
-import type { Conversation } from '../../canonical/conversation.ts'
-import type { Target } from '../../canonical/translation.ts'
 import { gemini } from '../index.ts'
 
 const anyTarget = fc.constantFrom(...Object.values(geminis).map((rules) => geminiTarget(rules)))
 
-const bodyOf = (conversation: Conversation, target: Target): string => {
-  const rendered = gemini.translation.renderRequest(conversation, target)
-  if (!('body' in rendered)) throw new Error(`refused: ${rendered.message}`)
-  return new TextDecoder().decode(rendered.body)
-}
+const bodyOf = bodyWriter(gemini.translation.renderRequest)
 
 interface Part {
   text?: string
@@ -63,19 +56,7 @@ test('any conversation is rendered in a form that the provider accepts', () => {
 })
 
 test('vector 99: the same history gives the same bytes, and a longer one begins with them', () => {
-  fc.assert(
-    fc.property(anyConversation, anyTarget, (conversation, target) => {
-      const json = bodyOf(conversation, target)
-      expect(bodyOf(structuredClone(conversation), target)).toBe(json)
-      const grown: Conversation = {
-        ...conversation,
-        turns: [...conversation.turns, { role: 'assistant', blocks: [{ kind: 'text', text: 'a' }] }, user('more')],
-      }
-      // All but the brackets that close the list and the body.
-      expect(bodyOf(grown, target)).toStartWith(json.slice(0, -2))
-    }),
-    { numRuns: 200 },
-  )
+  expectSteadyPrefix(bodyOf, anyTarget)
 })
 
 test('the path names the model, and says whether to stream', () => {

@@ -151,10 +151,7 @@ function renderServiceTier(conversation: Conversation, { rules, warnings }: Rend
 const json = { responseMimeType: '"application/json"' }
 
 /** `members`: of generationConfig. `hiddenTool`: a function added by the gateway, for a JSON answer. */
-function renderFormat(
-  conversation: Conversation,
-  rendering: Rendering,
-): { readonly members: Members; readonly hiddenTool?: HiddenTool } {
+function renderFormat(conversation: Conversation, rendering: Rendering) {
   const { outputFormat, tools } = conversation
   if (!outputFormat) return { members: {} }
   const { rules, warnings } = rendering

@@ -30,8 +30,8 @@ import {
   mediaOutside,
   message,
   type OpenaiForm,
-  type OpenaiRendering,
   openRendering,
+  type OpenaiRendering as Rendering,
   renderFormat,
   renderParts,
   renderTools,
@@ -76,7 +76,7 @@ function render(conversation: Conversation, target: Target): RenderedRequest {
 }
 
 /** The effort to send; undefined = none. */
-function renderEffort(conversation: Conversation, rendering: OpenaiRendering): Effort | undefined {
+function renderEffort(conversation: Conversation, rendering: Rendering): Effort | undefined {
   const { rules, warnings } = rendering
   const wanted = fitEffort(conversation, rendering)
   if (conversation.tools.length === 0 || rules.toolsWithReasoning !== false || wanted === 'none') return wanted
@@ -142,7 +142,7 @@ function canCarry({ within, block }: FoundMark): boolean {
 /** Inserted between a tool message and a user message for hosts whose templates require it. */
 const bridge = '{"role":"assistant","content":"OK."}'
 
-function renderMessages(system: readonly TextBlock[], rendering: OpenaiRendering): readonly RawJson[] {
+function renderMessages(system: readonly TextBlock[], rendering: Rendering): readonly RawJson[] {
   const messages = new MessageList(rendering)
   messages.system(system)
   writeTurns(messages, rendering)
@@ -154,7 +154,7 @@ class MessageList implements TurnWriter {
   #said: SaidTurn[] = []
   #lastSpoken: string | undefined
 
-  constructor(private readonly rendering: OpenaiRendering) {}
+  constructor(private readonly rendering: Rendering) {}
 
   end(): readonly RawJson[] {
     this.#pushSaid()
@@ -252,7 +252,7 @@ function renderUserContent(turns: readonly SaidTurn[], usesMarks: boolean): RawJ
 /** undefined if the message would be empty. */
 function renderAssistant(
   blocks: readonly AssistantBlock[],
-  rendering: OpenaiRendering,
+  rendering: Rendering,
   pointer: string,
 ): RawJson | undefined {
   const calls = blocks.filter((block) => block.kind === 'tool-call')
@@ -276,14 +276,14 @@ function renderAssistant(
   })
 }
 
-function renderSaid(blocks: readonly AssistantBlock[], rendering: OpenaiRendering): RawJson | undefined {
+function renderSaid(blocks: readonly AssistantBlock[], rendering: Rendering): RawJson | undefined {
   const texts = blocks.flatMap((block) => (block.kind === 'text' && block.text !== '' ? [block] : []))
   if (texts.length === 0) return undefined
   if (!texts.some((block) => rendering.marks.keeps(block))) return jsonString(texts.map(({ text }) => text).join(''))
   return jsonArray(texts.flatMap((block) => renderParts(block, rendering, '')))
 }
 
-function renderCall(call: ToolCallBlock, { names, rules }: OpenaiRendering): RawJson {
+function renderCall(call: ToolCallBlock, { names, rules }: Rendering): RawJson {
   const id = jsonString(call.id)
   const name = jsonString(names.sent(call.name))
   if (call.custom && rules.customTools) {
@@ -294,10 +294,7 @@ function renderCall(call: ToolCallBlock, { names, rules }: OpenaiRendering): Raw
 }
 
 /** Hosts that want reasoning back refuse a message without the field, so it is sent empty if there is none. */
-function echoOf(
-  blocks: readonly AssistantBlock[],
-  { rules }: OpenaiRendering,
-): { field: string; text: string } | undefined {
+function echoOf(blocks: readonly AssistantBlock[], { rules }: Rendering) {
   const echo = rules.reasoningEcho
   if (!echo || (echo.when === 'tool-turns' && !blocks.some(({ kind }) => kind === 'tool-call'))) return undefined
   const texts = blocks.flatMap((block) => (block.kind === 'thinking' && block.text !== '' ? [block.text] : []))
@@ -305,7 +302,7 @@ function echoOf(
 }
 
 /** Reasoning that this host issued goes back unchanged. The data may be forged, so only lists are spliced in. */
-function restoredDetails(blocks: readonly AssistantBlock[], { issuer }: OpenaiRendering): RawJson | undefined {
+function restoredDetails(blocks: readonly AssistantBlock[], { issuer }: Rendering): RawJson | undefined {
   const entries = blocks.flatMap((block) => {
     const blob = (isThinking(block) && blobFor(issuer, proofOf(block))) || ''
     const list = parseJson(blob)
@@ -314,11 +311,7 @@ function restoredDetails(blocks: readonly AssistantBlock[], { issuer }: OpenaiRe
   return filledArray(entries)
 }
 
-function warnDropped(
-  blocks: readonly AssistantBlock[],
-  { rules, issuer, warnings }: OpenaiRendering,
-  pointer: string,
-): void {
+function warnDropped(blocks: readonly AssistantBlock[], { rules, issuer, warnings }: Rendering, pointer: string): void {
   for (const block of blocks) {
     if (!isThinking(block)) continue
     const own = readSignature(proofOf(block) ?? '')
@@ -333,7 +326,7 @@ function warnDropped(
 // user message after all tool messages of the batch.
 
 /** `media`: parts for the user message, starting with the call they belong to. */
-function renderToolResult(result: ToolResultBlock, rendering: OpenaiRendering, pointer: string) {
+function renderToolResult(result: ToolResultBlock, rendering: Rendering, pointer: string) {
   const media = result.content.filter((block) => textIn(block) === undefined)
   const text = resultText(result)
   // Hosts that forward to Claude refuse an empty part, but not an empty string.
