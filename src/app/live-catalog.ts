@@ -4,7 +4,7 @@
 import { builtInModels } from '../catalog/data/built-in.ts'
 import { sandboxModels } from '../catalog/data/sandbox.ts'
 import { modelFromEntry } from '../catalog/entry.ts'
-import { type Catalog, createCatalog, type Model } from '../catalog/model.ts'
+import { createCatalog, type Model } from '../catalog/model.ts'
 import { readPriceLists, recordListPrices } from '../catalog/price-lists.ts'
 import {
   layPriceOverrides,
@@ -21,41 +21,19 @@ import type { Dialects } from '../dialects/dialect.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { formatPrice } from '../kernel/money.ts'
 import { sendByFetch, sendBySocket } from '../providers/call-endpoint.ts'
-import { createEgressGuard, createGuardedTransport, type EgressGuard } from '../providers/egress/egress-guard.ts'
+import { createEgressGuard, createGuardedTransport } from '../providers/egress/egress-guard.ts'
 import { findLocalServers, type LocalServer } from '../providers/local.ts'
 import type { Endpoint, Provider, Transport } from '../providers/provider.ts'
 import { createProviders, dormantEndpoints, neededVariables } from '../providers/registry.ts'
 import type { Health } from '../routing/health.ts'
-import { createOffer, type Offer } from '../routing/offer.ts'
+import { createOffer } from '../routing/offer.ts'
 import { platformCredential } from '../routing/route.ts'
 import type { Database } from '../store/database.ts'
 import { isStoreUnavailable } from '../store/sql-error.ts'
 import type { Log } from '../telemetry/log.ts'
 import { errorFields } from './open-storage.ts'
 
-export interface CatalogSnapshot {
-  readonly offer: Offer
-  readonly catalog: Catalog
-  readonly providers: ReadonlyMap<string, Provider>
-  /** By model id. */
-  readonly priceVersions: ReadonlyMap<string, string>
-  /** By model id, since when its price is in force. */
-  readonly pricedAt: ReadonlyMap<string, number>
-  /** Checks base URLs that workspaces bring; undefined = they may not bring any. */
-  readonly guard: EgressGuard | undefined
-  /** Calls a base URL that a workspace brought; rejects if they may not bring any. */
-  guardedTransport(baseUrl: string): Transport
-  /** The endpoints of any known provider, whether or not the operator has a key for it. */
-  endpointsOf(providerId: string): readonly Endpoint[] | undefined
-  /** Ids of known providers that the operator has no key for. */
-  readonly dormantProviders: readonly string[]
-  /** The variables that enable a provider; empty = only workspaces' own keys do. */
-  needsOf(providerId: string): readonly string[]
-  /** How many models a caller without an allowlist can call through a provider. */
-  modelCount(providerId: string): number
-  /** In a price list, or in the catalog. undefined = there is no such model. */
-  findPrice(modelId: string, list?: string): PriceInForce | undefined
-}
+export type CatalogSnapshot = Awaited<ReturnType<typeof createSnapshot>>
 
 export interface LiveCatalog {
   readonly current: CatalogSnapshot
@@ -180,16 +158,15 @@ async function createSnapshot(
   config: Config,
   local: readonly LocalServer[],
   { sandboxTransport, dialects, health, database, clock, log }: CatalogDependencies,
-): Promise<CatalogSnapshot> {
-  const configured = createProviders({
+) {
+  const declared = {
     entries: config.providers,
     keys: config.providerKeys,
-    sandboxOn: config.sandbox,
     disabled: config.disabledProviders,
-    sandboxTransport,
     clock,
     byFetch: config.hasHttpProxy,
-  })
+  }
+  const configured = createProviders({ ...declared, sandboxOn: config.sandbox, sandboxTransport })
   // Configured providers take precedence over servers found on this machine.
   const found = local.filter(({ provider }) => !config.disabledProviders.includes(provider.id))
   const providers = new Map([...found.map(({ provider }) => [provider.id, provider] as const), ...configured])
@@ -211,53 +188,34 @@ async function createSnapshot(
   for (const { modelId, bucket, from, to } of moved) {
     log.warn(`the ${bucket} price of ${modelId} changed more than tenfold: $${formatPrice(from)} → $${formatPrice(to)}`)
   }
+  /** Checks base URLs that workspaces bring; undefined = they may not bring any. */
   const guard = config.ownKeys.mayBringAddress
     ? createEgressGuard({ allow: config.ownKeys.allowHosts, plainHttp: config.ownKeys.plainHttp })
     : undefined
-  const dormant = dormantEndpoints(providers, {
-    entries: config.providers,
-    disabled: config.disabledProviders,
-    keys: config.providerKeys,
-    clock,
-    byFetch: config.hasHttpProxy,
-  })
+  const dormant = dormantEndpoints(providers, declared)
+  /** The variables that enable a provider; empty = only workspaces' own keys do. */
   const needsOf = (id: string): readonly string[] =>
     config.providers.some((entry) => entry.id === id) ? [] : (neededVariables(id) ?? [])
+  /** The endpoints of any known provider, whether or not the operator has a key for it. */
   const endpointsOf = (id: string): readonly Endpoint[] | undefined => providers.get(id)?.endpoints ?? dormant.get(id)
+  /** Calls a base URL that a workspace brought; rejects if they may not bring any. */
   const guardedTransport = (baseUrl: string): Transport =>
     guard
       ? createGuardedTransport(guard, baseUrl, config.hasHttpProxy ? sendByFetch : sendBySocket)
       : () => Promise.reject(addressNotAllowed())
   const offer = createOffer({
-    ...{
-      catalog,
-      providers,
-      dialects,
-      priceVersions,
-      fees,
-      listPrices,
-      health,
-      endpointsOf,
-      guardedTransport,
-      needsOf,
-    },
-    pricedAt,
-    aliases: config.aliases,
+    ...{ catalog, providers, dialects, priceVersions, pricedAt, fees, listPrices, health },
+    ...{ endpointsOf, guardedTransport, needsOf, aliases: config.aliases },
   })
   return {
-    offer,
-    catalog,
-    providers,
-    priceVersions,
-    pricedAt,
-    guard,
-    guardedTransport,
-    endpointsOf,
-    dormantProviders: [...dormant.keys()],
-    needsOf,
-    modelCount: (id) =>
+    ...{ offer, catalog, providers, priceVersions, pricedAt, guard, guardedTransport, endpointsOf, needsOf },
+    /** Ids of known providers that the operator has no key for. */
+    dormantProviders: [...dormant.keys()] as readonly string[],
+    /** How many models a caller without an allowlist can call through a provider. */
+    modelCount: (id: string) =>
       catalog.models.filter(({ price, routes }) => price && routes.some(({ providerId }) => providerId === id)).length,
-    findPrice(id, list) {
+    /** In a price list, or in the catalog. undefined = there is no such model. */
+    findPrice(id: string, list?: string): PriceInForce | undefined {
       const model = catalog.find(id)
       const listed = list === undefined ? undefined : listPrices.get(list)?.get(id)
       if (listed) return listed

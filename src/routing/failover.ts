@@ -344,17 +344,7 @@ function skippedAttempt(candidate: Candidate, { state, why = 'failing', waitMs }
 
 // ── Budgets for extra calls ──
 
-/** Limits the extra calls of the whole process to a share of its requests. */
-export interface CallBudget {
-  /** A request arrived. */
-  earn(): void
-  /** Takes one call from the budget; false = it is empty. */
-  spend(): boolean
-  /** In calls, for the gauge. */
-  level(): number
-  /** How often `spend` returned false. */
-  refused(): number
-}
+export type CallBudget = ReturnType<typeof createBudget>
 
 interface BudgetRules {
   /** One call for this many requests. Counted in these shares, which add up exactly. */
@@ -366,7 +356,8 @@ interface BudgetRules {
 
 const refillMs = 100
 
-function createBudget(clock: Clock, { requestsPerCall, callsMax, callsFloor }: BudgetRules): CallBudget {
+/** Limits the extra calls of the whole process to a share of its requests. */
+function createBudget(clock: Clock, { requestsPerCall, callsMax, callsFloor }: BudgetRules) {
   const max = callsMax * requestsPerCall
   const floor = callsFloor * requestsPerCall
   let level = floor
@@ -378,10 +369,12 @@ function createBudget(clock: Clock, { requestsPerCall, callsMax, callsFloor }: B
     if (level < floor) level = Math.min(floor, level + shares)
   }
   return {
-    earn() {
+    /** A request arrived. */
+    earn(): void {
       if (level < max) level++
     },
-    spend() {
+    /** Takes one call from the budget; false = it is empty. */
+    spend(): boolean {
       refill()
       if (level < requestsPerCall) {
         refused++
@@ -390,10 +383,12 @@ function createBudget(clock: Clock, { requestsPerCall, callsMax, callsFloor }: B
       level -= requestsPerCall
       return true
     },
-    level() {
+    /** In calls, for the gauge. */
+    level(): number {
       refill()
       return level / requestsPerCall
     },
+    /** How often `spend` returned false. */
     refused: () => refused,
   }
 }

@@ -80,36 +80,12 @@ export interface RouteReading {
   readonly tokensPerSecond: Quantiles | undefined
 }
 
-export interface Health {
-  /** The health of a route: the same object for the same names. */
-  route(names: RouteNames): RouteHealth
-  plan<Item extends Rankable>(
-    candidates: readonly Item[],
-    preferences?: Omit<PlanPreferences, 'random'>,
-  ): HealthPlan<Item>
-  /** The start time of the attempt, to be passed with its outcome; or the state in which it must not be made. */
-  begin(route: RouteHealth, mode: HealthPlan<unknown>['mode']): number | RouteState
-  state(route: RouteHealth): RouteState
-  firstEventLimitMs(route: RouteHealth, kind: 'reasoning' | 'ordinary'): number
-  /** The provider began to answer. `firstEventMs` only for a streamed answer. */
-  recordOk(route: RouteHealth, startedMs: number, firstEventMs?: number): void
-  /** `silentMs`: how long a streamed attempt had waited. */
-  recordFault(route: RouteHealth, startedMs: number, fault: AttemptFault, silentMs?: number): void
-  /** The attempt ended by a defect of ours: if it was the route's probe, another may follow. */
-  recordNothing(route: RouteHealth, startedMs: number): void
-  /** The provider broke off after `recordOk`. */
-  recordInterrupted(route: RouteHealth, startedMs: number, why: FaultClass): void
-  /** The speed of an answer from its first event to its end. */
-  recordSpeed(route: RouteHealth, outputTokens: number, tookMs: number): void
-  /** The credential has a new value: clears its cooldowns. */
-  renewCredential(owner: Pick<RouteNames, 'providerId' | 'credentialId'>): void
-  snapshot(): readonly RouteReading[]
-}
+export type Health = ReturnType<typeof createHealth>
 
 const noneExcluded: readonly Excluded<never>[] = []
 const onlyRouteReasons: readonly string[] = [onlyRoute]
 
-export function createHealth(deps: HealthDependencies): Health {
+export function createHealth(deps: HealthDependencies) {
   const { clock, random } = deps
   const routes = createRoutes()
 
@@ -137,8 +113,12 @@ export function createHealth(deps: HealthDependencies): Health {
   }
 
   return {
-    route: (names) => routes.find(names),
-    plan(candidates, preferences) {
+    /** The health of a route: the same object for the same names. */
+    route: (names: RouteNames): RouteHealth => routes.find(names),
+    plan<Item extends Rankable>(
+      candidates: readonly Item[],
+      preferences?: Omit<PlanPreferences, 'random'>,
+    ): HealthPlan<Item> {
       const nowMs = clock.monotonicMs()
       const [only] = candidates
       if (candidates.length === 1 && only && routeState(only.health, nowMs) === healthy) {
@@ -151,7 +131,8 @@ export function createHealth(deps: HealthDependencies): Health {
       }))
       return planWithHealth(rated, { ...preferences, random })
     },
-    begin(route, mode) {
+    /** The start time of the attempt, to be passed with its outcome; or the state in which it must not be made. */
+    begin(route: RouteHealth, mode: HealthPlan<unknown>['mode']): number | RouteState {
       const nowMs = clock.monotonicMs()
       const parked = parkedState(route, nowMs)
       if (parked && (mode !== 'panic' || !parked.isGuess || !startProbes(route, nowMs))) return parked
@@ -161,10 +142,11 @@ export function createHealth(deps: HealthDependencies): Health {
       else if (mode === 'ordinary') return routeState(route, nowMs)
       return nowMs
     },
-    state: (route) => routeState(route, clock.monotonicMs()),
-    firstEventLimitMs: (route, kind) =>
+    state: (route: RouteHealth): RouteState => routeState(route, clock.monotonicMs()),
+    firstEventLimitMs: (route: RouteHealth, kind: 'reasoning' | 'ordinary'): number =>
       firstEventLimitMs(route.latency.firstEventMs.reliable(clock.monotonicMs()), kind),
-    recordOk(route, startedMs, firstEventMs) {
+    /** The provider began to answer. `firstEventMs` only for a streamed answer. */
+    recordOk(route: RouteHealth, startedMs: number, firstEventMs?: number): void {
       const nowMs = clock.monotonicMs()
       route.answeredMs = startedMs
       if (firstEventMs !== undefined) route.latency.firstEventMs.add(firstEventMs, nowMs)
@@ -173,11 +155,13 @@ export function createHealth(deps: HealthDependencies): Health {
       route.disabled.recordSuccess(startedMs)
       if (route.breaker.recordSuccess(startedMs, nowMs)) notice(route, 'recovered', undefined)
     },
-    recordNothing(route, startedMs) {
+    /** The attempt ended by a defect of ours: if it was the route's probe, another may follow. */
+    recordNothing(route: RouteHealth, startedMs: number): void {
       endProbes(route, startedMs)
       route.breaker.recordNothing(startedMs)
     },
-    recordFault(route, startedMs, fault, silentMs) {
+    /** `silentMs`: how long a streamed attempt had waited. */
+    recordFault(route: RouteHealth, startedMs: number, fault: AttemptFault, silentMs?: number): void {
       endProbes(route, startedMs)
       const why = fault.class
       const effect = effects[why]
@@ -196,16 +180,20 @@ export function createHealth(deps: HealthDependencies): Health {
         park(route, fault.provider?.isRelayed ? route.throttle : route.credential, reason)
       else parkThrottled(route, reason, fault)
     },
-    recordInterrupted(route, startedMs, why) {
+    /** The provider broke off after `recordOk`. */
+    recordInterrupted(route: RouteHealth, startedMs: number, why: FaultClass): void {
       if (effects[why] !== 'fault') return
       if (route.breaker.recordInterruption(why, startedMs, clock.monotonicMs(), random())) notice(route, 'ejected', why)
     },
-    recordSpeed(route, outputTokens, tookMs) {
+    /** The speed of an answer from its first event to its end. */
+    recordSpeed(route: RouteHealth, outputTokens: number, tookMs: number): void {
       if (outputTokens < speedTokensMin || tookMs <= 0) return
       route.latency.tokensPerSecond.add((outputTokens * 1000) / tookMs, clock.monotonicMs())
     },
-    renewCredential: (owner) => routes.renewCredential(owner, clock.monotonicMs()),
-    snapshot() {
+    /** The credential has a new value: clears its cooldowns. */
+    renewCredential: (owner: Pick<RouteNames, 'providerId' | 'credentialId'>): void =>
+      routes.renewCredential(owner, clock.monotonicMs()),
+    snapshot(): readonly RouteReading[] {
       const nowMs = clock.monotonicMs()
       return Array.from(routes.all(), (route) => ({
         route,

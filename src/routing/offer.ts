@@ -23,8 +23,8 @@ import {
 import type { Health } from './health.ts'
 import {
   type Candidate,
-  candidateRecords,
   candidatesOf,
+  exclusionReason,
   type HealthPlan,
   type OwnProvider,
   type PlanInput,
@@ -177,7 +177,8 @@ function createWorkspaceOffer(
   /** undefined = there is none, or none that the caller may use. */
   const exact = (caller: Caller, name: string): ResolvedModel | undefined => {
     const found = named(caller, name)
-    return found && allowsModel(caller.allow, found.model.id) ? found : undefined
+    // Most callers have no allowlist.
+    return found && (caller.allow.length === 0 || allowsModel(caller.allow, found.model.id)) ? found : undefined
   }
   const byName = (caller: Caller, name: string): ResolvedModel | Failure => {
     const asked = exact(caller, name)
@@ -262,6 +263,19 @@ export function shorten(id: string): string {
 }
 
 // ── Explaining a plan ──
+
+/** For the request's record: the candidates in order, then the excluded ones. */
+export function candidateRecords({ ordered, reasons, excluded }: HealthPlan<Candidate>): readonly CandidateRecord[] {
+  const records: CandidateRecord[] = []
+  for (const candidate of ordered) records.push(recordOf(candidate, reasons[records.length] ?? ''))
+  for (const { candidate, state } of excluded) records.push(recordOf(candidate, exclusionReason(state)))
+  return records
+}
+
+function recordOf({ provider, route, why: endpointWhy }: Candidate, place: string): CandidateRecord {
+  const why = endpointWhy === undefined ? place : `${place}, ${endpointWhy}`
+  return { provider: provider.id, upstreamModel: route.upstreamModel, why }
+}
 
 export interface ExplainedCandidate extends CandidateRecord {
   /** 1 is tried first; undefined = it would not be tried now. */

@@ -11,7 +11,6 @@ import { Failure } from '../kernel/failure.ts'
 import { formatPrice, type Pico } from '../kernel/money.ts'
 import type { Endpoint, Provider } from '../providers/provider.ts'
 import { rulesFor } from '../providers/rules/rules-for.ts'
-import type { CandidateRecord } from '../telemetry/request-record.ts'
 import { outlierLimitMs, type Quantiles } from './latency.ts'
 import { platformCredential, type RouteHealth, type RouteNames, type RouteState } from './route.ts'
 
@@ -418,17 +417,4 @@ export function exclusionReason({ state, why, waitMs }: RouteState): string {
   // Another request is probing it.
   const word = state === 'probing' ? 'being tested' : state
   return `left out: ${word}${cause}${seconds > 0 ? `, ${seconds} s left` : ''}`
-}
-
-/** For the request's record: the candidates in order, then the excluded ones. */
-export function candidateRecords({ ordered, reasons, excluded }: HealthPlan<Candidate>): readonly CandidateRecord[] {
-  const records: CandidateRecord[] = []
-  for (const candidate of ordered) records.push(recordOf(candidate, reasons[records.length] ?? ''))
-  for (const { candidate, state } of excluded) records.push(recordOf(candidate, exclusionReason(state)))
-  return records
-}
-
-function recordOf({ provider, route, why: endpointWhy }: Candidate, place: string): CandidateRecord {
-  const why = endpointWhy === undefined ? place : `${place}, ${endpointWhy}`
-  return { provider: provider.id, upstreamModel: route.upstreamModel, why }
 }

@@ -33,18 +33,10 @@ export interface RouteHealth extends RouteNames {
   answeredMs: number | undefined
 }
 
-export interface Routes {
-  /** The same object for the same names, also after a configuration reload. */
-  find(names: RouteNames): RouteHealth
-  /** Clears the cooldowns of a credential that has a new value. */
-  renewCredential(owner: Pick<RouteNames, 'providerId' | 'credentialId'>, nowMs: number): void
-  all(): Iterable<RouteHealth>
-}
-
 /** Bounds the routes of workspaces' own credentials; 3 KB each once used. */
 const ownMax = 10_000
 
-export function createRoutes(): Routes {
+export function createRoutes() {
   /** As many as the configuration names. */
   const platform = new LruTable<RouteHealth>(Number.POSITIVE_INFINITY)
   /** An evicted route that is still in use keeps working; the next lookup creates a new one. */
@@ -54,7 +46,8 @@ export function createRoutes(): Routes {
   const createCooldown = (): Cooldown => new Cooldown()
 
   return {
-    find({ providerId, baseUrl, upstreamModel, credentialId }) {
+    /** The same object for the same names, also after a configuration reload. */
+    find({ providerId, baseUrl, upstreamModel, credentialId }: RouteNames): RouteHealth {
       const table = credentialId === platformCredential ? platform : own
       const names = [providerId, baseUrl, upstreamModel, credentialId]
       return table.find(names, () => ({
@@ -71,7 +64,11 @@ export function createRoutes(): Routes {
         answeredMs: undefined,
       }))
     },
-    renewCredential({ providerId, credentialId }, nowMs) {
+    /** Clears the cooldowns of a credential that has a new value. */
+    renewCredential(
+      { providerId, credentialId }: Pick<RouteNames, 'providerId' | 'credentialId'>,
+      nowMs: number,
+    ): void {
       for (const table of [platform, own]) {
         for (const route of table.values()) {
           if (route.providerId !== providerId || route.credentialId !== credentialId) continue
@@ -79,7 +76,7 @@ export function createRoutes(): Routes {
         }
       }
     },
-    *all() {
+    *all(): Iterable<RouteHealth> {
       yield* platform.values()
       yield* own.values()
     },

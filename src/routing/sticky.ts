@@ -9,16 +9,7 @@ import type { RouteHealth } from './route.ts'
 /** About 200 bytes each: 4 MB at most. */
 const entriesMax = 20_000
 
-export interface StickyRoutes {
-  /**
-   * The name of the route. `conversation` identifies workspace, model and session (pipeline/session.ts). A promise only if
-   * replicas share.
-   */
-  find(conversation: string): string | undefined | Promise<string | undefined>
-  /** Called for every answer, so that the time counts from the last use. */
-  remember(conversation: string, route: Pick<RouteHealth, 'name'>, cache: CacheLife): void
-  size(): number
-}
+export type StickyRoutes = ReturnType<typeof createStickyRoutes>
 
 type CacheLife = 'short' | 'long'
 
@@ -35,13 +26,7 @@ const lifetimeMs = { short: 300_000, long: 3_600_000 }
 /** The shared entry is renewed after this part of its lifetime, not with every turn. */
 const renewShare = 0.1
 
-export function createStickyRoutes({
-  clock,
-  shared,
-}: {
-  clock: Clock
-  shared?: SharedCache | undefined
-}): StickyRoutes {
+export function createStickyRoutes({ clock, shared }: { clock: Clock; shared?: SharedCache | undefined }) {
   /** Ordered by last use. The number is bounded, so expired entries may wait for their eviction. */
   const entries = new Map<string, Entry>()
   const findHere = (conversation: string): Entry | undefined => {
@@ -64,8 +49,14 @@ export function createStickyRoutes({
     return found.route
   }
   return {
-    find: (conversation) => (shared ? findShared(conversation, shared) : findHere(conversation)?.route),
-    remember(conversation, { name }, written) {
+    /**
+     * The name of the route. `conversation` identifies workspace, model and session (pipeline/session.ts). A promise only if
+     * replicas share.
+     */
+    find: (conversation: string): string | undefined | Promise<string | undefined> =>
+      shared ? findShared(conversation, shared) : findHere(conversation)?.route,
+    /** Called for every answer, so that the time counts from the last use. */
+    remember(conversation: string, { name }: Pick<RouteHealth, 'name'>, written: CacheLife): void {
       const known = findHere(conversation)
       const isSame = known?.route === name
       // Each use of a long cache renews its hour.

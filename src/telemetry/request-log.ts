@@ -20,15 +20,7 @@ import {
 } from './request-record.ts'
 import type { RequestFilters } from './request-series.ts'
 
-export interface RequestLog {
-  /** Queues a request that was not charged, or a correction of one that was: see `writeRequests`. */
-  write(record: RequestRecord): void
-  /** Newest first. */
-  list(query: RequestQuery): Promise<readonly LoggedRequest[]>
-  find(id: RequestId): Promise<LoggedRequest | undefined>
-  /** Writes what is queued. */
-  close(): Promise<void>
-}
+export type RequestLog = ReturnType<typeof createRequestLog>
 
 export interface RequestLogOptions {
   readonly database: Database
@@ -42,7 +34,7 @@ const usualFlushMs = 200
 /** About 1 KB each. Beyond it the newest are dropped: a flood of refusals must not become a flood of memory. */
 const queueMax = 10_000
 
-export function createRequestLog({ database, flushMs = usualFlushMs, onLost }: RequestLogOptions): RequestLog {
+export function createRequestLog({ database, flushMs = usualFlushMs, onLost }: RequestLogOptions) {
   let queue: RequestRow[] = []
   let timer: ReturnType<typeof setTimeout> | undefined
   let writing: Promise<void> = Promise.resolve()
@@ -81,7 +73,8 @@ export function createRequestLog({ database, flushMs = usualFlushMs, onLost }: R
   }
 
   return {
-    write(record) {
+    /** Queues a request that was not charged, or a correction of one that was: see `writeRequests`. */
+    write(record: RequestRecord): void {
       const row = requestRow(record)
       if (!row) return
       if (queue.length >= queueMax) dropped++
@@ -91,9 +84,10 @@ export function createRequestLog({ database, flushMs = usualFlushMs, onLost }: R
         writing = writing.then(flush)
       }, flushMs)
     },
-    list: (query) => listRequests(database.sql, query),
-    find: (id) => findRequest(database.sql, id),
-    async close() {
+    list: (query: RequestQuery) => listRequests(database.sql, query),
+    find: (id: RequestId) => findRequest(database.sql, id),
+    /** Writes what is queued. */
+    async close(): Promise<void> {
       clearTimeout(timer)
       timer = undefined
       await writing

@@ -8,11 +8,7 @@ import type { Database } from '../store/database.ts'
 import { findRequest } from './request-log.ts'
 import type { LoggedRequest } from './request-record.ts'
 
-export interface RequestTail {
-  /** Returns a function that stops listening; undefined = too many listeners, or the gateway is stopping. */
-  listen(listener: TailListener): (() => void) | undefined
-  close(): void
-}
+export type RequestTail = ReturnType<typeof createRequestTail>
 
 export interface TailListener {
   /** New requests, oldest first; also called without any, as a keep-alive. */
@@ -38,7 +34,7 @@ const sentMax = 25
 const portionMax = 5
 const listenersMax = 100
 
-export function createRequestTail({ database, clock, onFault, every = onTimer }: RequestTailOptions): RequestTail {
+export function createRequestTail({ database, clock, onFault, every = onTimer }: RequestTailOptions) {
   const listeners = new Set<TailListener>()
   let known: ReadonlySet<RequestId> | undefined
   let stop: (() => void) | undefined
@@ -67,7 +63,8 @@ export function createRequestTail({ database, clock, onFault, every = onTimer }:
   }
 
   return {
-    listen(listener) {
+    /** Returns a function that stops listening; undefined = too many listeners, or the gateway is stopping. */
+    listen(listener: TailListener): (() => void) | undefined {
       if (isClosed || listeners.size >= listenersMax) return undefined
       listeners.add(listener)
       if (!stop) {
@@ -77,7 +74,7 @@ export function createRequestTail({ database, clock, onFault, every = onTimer }:
       }
       return () => leave(listener)
     },
-    close() {
+    close(): void {
       // Pages reconnect within seconds and would keep a stopping gateway from ending.
       isClosed = true
       for (const listener of [...listeners]) {

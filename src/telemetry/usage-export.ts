@@ -35,7 +35,7 @@ export async function* exportUsage(options: UsageExport): AsyncGenerator<string,
 }
 
 /** The sums by group, sorted by their groups, and over all of them. */
-export async function sumUsage({ database, groupBy, withProviderCosts, ...query }: UsageQuery): Promise<UsageSums> {
+export async function sumUsage({ database, groupBy, withProviderCosts, ...query }: UsageQuery) {
   const groups = groupBy.map(columnOf)
   const sums = createSums(groups)
   const texts = [
@@ -165,14 +165,6 @@ export interface UsageSum {
   uncostedCharges: Nano
 }
 
-export interface UsageSums {
-  readonly columns: readonly ExportColumn<UsageSum>[]
-  readonly total: UsageSum
-  add(row: SummedRow): void
-  /** Sorted by their groups. */
-  list(): readonly UsageSum[]
-}
-
 /** All input, and the part of it that was read from a cache or written to one. */
 export function inputOf({ tokens }: UsageSum) {
   return {
@@ -183,21 +175,22 @@ export function inputOf({ tokens }: UsageSum) {
   }
 }
 
-function createSums(groups: readonly GroupColumn[]): UsageSums {
+function createSums(groups: readonly GroupColumn[]) {
   const sums = new Map<string, UsageSum>()
   const total = emptySum([])
+  const columns: readonly ExportColumn<UsageSum>[] = [
+    ...groups.map(({ name }, at) => ({ name, value: (sum: UsageSum) => sum.groups[at] ?? null })),
+    { name: 'requests', value: (sum) => sum.requests },
+    { name: 'failed_requests', value: (sum) => sum.failed },
+    { name: 'estimated_requests', value: (sum) => sum.estimated },
+    ...tokenNames.map((name) => ({ name, value: (sum: UsageSum) => sum.tokens[name] })),
+    { name: 'cost_usd', value: (sum) => formatUsd(sum.cost) },
+    { name: 'cache_saved_usd', value: (sum) => formatUsd(sum.saved as Nano) },
+  ]
   return {
     total,
-    columns: [
-      ...groups.map(({ name }, at) => ({ name, value: (sum: UsageSum) => sum.groups[at] ?? null })),
-      { name: 'requests', value: (sum) => sum.requests },
-      { name: 'failed_requests', value: (sum) => sum.failed },
-      { name: 'estimated_requests', value: (sum) => sum.estimated },
-      ...tokenNames.map((name) => ({ name, value: (sum: UsageSum) => sum.tokens[name] })),
-      { name: 'cost_usd', value: (sum) => formatUsd(sum.cost) },
-      { name: 'cache_saved_usd', value: (sum) => formatUsd(sum.saved as Nano) },
-    ],
-    add(row) {
+    columns,
+    add(row: SummedRow): void {
       const values = groups.map(({ shown }, at) => {
         const value = row[`g${at}`] ?? null
         return value === null || !shown ? value : shown(value)
@@ -207,6 +200,7 @@ function createSums(groups: readonly GroupColumn[]): UsageSums {
       sums.set(name, sum)
       for (const each of [sum, total]) addRow(each, row)
     },
+    /** Sorted by their groups. */
     list: () =>
       Array.from(sums)
         .sort(byName)

@@ -54,17 +54,13 @@ export type KeyClaim =
   /** The key was used for something else. */
   | { readonly kind: 'conflict' }
 
-/** For work that is done in one transaction. */
-export interface Idempotency {
-  /** Call first in the transaction. Waits for the same key in another process, and returns its answer. */
-  claim(sql: Sql, request: KeyedRequest, now: number): Promise<KeyClaim>
-  /** Call last in the transaction. */
-  complete(sql: Sql, request: KeyedRequest, answer: StoredAnswer): Promise<void>
-}
+export type Idempotency = ReturnType<typeof createIdempotency>
 
-export function createIdempotency(keys: SealKeys): Idempotency {
+/** For work that is done in one transaction. */
+export function createIdempotency(keys: SealKeys) {
   return {
-    async claim(sql, request, now) {
+    /** Call first in the transaction. Waits for the same key in another process, and returns its answer. */
+    async claim(sql: Sql, request: KeyedRequest, now: number): Promise<KeyClaim> {
       const found = await claimKey(sql, request, now)
       if (found === 'claimed') return { kind: 'claimed' }
       assert(found, 'a key that cannot be claimed has a row')
@@ -72,7 +68,8 @@ export function createIdempotency(keys: SealKeys): Idempotency {
       const body = openAnswer(keys, request, found.response ?? '').toString()
       return { kind: 'answered', answer: { status: Number(found.status), body } }
     },
-    complete: (sql, request, { status, body }) =>
+    /** Call last in the transaction. */
+    complete: (sql: Sql, request: KeyedRequest, { status, body }: StoredAnswer): Promise<void> =>
       completeKey(sql, request, { status, response: sealAnswer(keys, request, Buffer.from(body)) }),
   }
 }

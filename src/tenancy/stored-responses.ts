@@ -21,17 +21,7 @@ export interface StoredResponse {
   readonly itemIds?: readonly string[]
 }
 
-export interface StoredResponses {
-  /** Replaces one of the same id. */
-  keep(workspaceId: WorkspaceId, stored: StoredResponse): Promise<void>
-  find(workspaceId: WorkspaceId, id: string): Promise<StoredResponse | undefined>
-  /** The response whose output has the item. */
-  findByItem(workspaceId: WorkspaceId, itemId: string): Promise<StoredResponse | undefined>
-  /** All of a workspace, in no particular order. */
-  list(workspaceId: WorkspaceId): AsyncIterable<StoredResponse>
-  /** Whether there was one. */
-  remove(workspaceId: WorkspaceId, id: string): Promise<boolean>
-}
+export type StoredResponses = ReturnType<typeof createStoredResponses>
 
 export interface StoredResponsesOptions {
   readonly database: Database
@@ -46,8 +36,8 @@ const dayMs = 24 * 60 * 60 * 1000
 /** A third of the time of the default level, for a few percent in size. */
 const level = 1
 
-export function createStoredResponses({ database, clock, keys, days }: StoredResponsesOptions): StoredResponses {
-  const find: StoredResponses['find'] = async (workspaceId, id) => {
+export function createStoredResponses({ database, clock, keys, days }: StoredResponsesOptions) {
+  const find = async (workspaceId: WorkspaceId, id: string): Promise<StoredResponse | undefined> => {
     const rows = await database.sql`SELECT ciphertext, wrapped_key, key_version FROM stored_responses
       WHERE workspace_id = ${workspaceId} AND id = ${id} AND expires_at > ${timeToSql(clock.now())}`
     const sealed = envelopeRow.first(rows)
@@ -58,7 +48,8 @@ export function createStoredResponses({ database, clock, keys, days }: StoredRes
     return { id, ...(JSON.parse(gunzipSync(plain).toString()) as Pick<StoredResponse, 'input' | 'response'>) }
   }
   return {
-    async keep(workspaceId, { id, input, response, itemIds = [] }) {
+    /** Replaces one of the same id. */
+    async keep(workspaceId: WorkspaceId, { id, input, response, itemIds = [] }: StoredResponse): Promise<void> {
       const plain = gzipSync(JSON.stringify({ input, response }), { level })
       const sealed = sealBytes(plain, bindingOf(workspaceId, id), keys.current)
       const expires_at = timeToSql(clock.now() + days() * dayMs)
@@ -74,12 +65,14 @@ export function createStoredResponses({ database, clock, keys, days }: StoredRes
       })
     },
     find,
-    async findByItem(workspaceId, itemId) {
+    /** The response whose output has the item. */
+    async findByItem(workspaceId: WorkspaceId, itemId: string): Promise<StoredResponse | undefined> {
       const [row] = await database.sql<{ response_id: string }>`SELECT response_id FROM stored_items
         WHERE workspace_id = ${workspaceId} AND item_id = ${itemId}`
       return row && (await find(workspaceId, row.response_id))
     },
-    async *list(workspaceId) {
+    /** All of a workspace, in no particular order. */
+    async *list(workspaceId: WorkspaceId): AsyncIterable<StoredResponse> {
       for (let after = ''; ; ) {
         const rows = await database.sql<{ id: string }>`SELECT id FROM stored_responses
           WHERE workspace_id = ${workspaceId} AND id > ${after} ORDER BY id LIMIT ${BigInt(portion)}`
@@ -92,7 +85,8 @@ export function createStoredResponses({ database, clock, keys, days }: StoredRes
         after = last.id
       }
     },
-    async remove(workspaceId, id) {
+    /** Whether there was one. */
+    async remove(workspaceId: WorkspaceId, id: string): Promise<boolean> {
       const rows = await database.transaction((sql) => {
         return sql`DELETE FROM stored_responses WHERE workspace_id = ${workspaceId} AND id = ${id}
           AND expires_at > ${timeToSql(clock.now())} RETURNING id`

@@ -32,22 +32,19 @@ export interface BodyPiece {
 // How much of unfinished bodies may be in memory together. The memory watch samples the process only now and then; a
 // hundred clients that send a large body at once would fill it between two samples.
 
-export interface BodyRoom {
-  /** Takes room for more bytes of a body that already `has` some; false if there is none. */
-  take(bytes: number, has: number): boolean
-  giveBack(bytes: number): void
-}
+export type BodyRoom = ReturnType<typeof createBodyRoom>
 
-export function createBodyRoom(bytesMax: number): BodyRoom {
+export function createBodyRoom(bytesMax: number) {
   let taken = 0
   return {
-    take(bytes, has) {
+    /** Takes room for more bytes of a body that already `has` some; false if there is none. */
+    take(bytes: number, has: number): boolean {
       // A single body is always admitted: bodies have their own limit.
       if (taken > has && taken + bytes > bytesMax) return false
       taken += bytes
       return true
     },
-    giveBack(bytes) {
+    giveBack(bytes: number): void {
       taken -= bytes
     },
   }

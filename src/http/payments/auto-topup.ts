@@ -7,7 +7,7 @@ import { noFailpoint } from '../../kernel/failpoint.ts'
 import { Failure, invalidRequest } from '../../kernel/failure.ts'
 import { createId, type PaymentId, type WorkspaceId } from '../../kernel/ids.ts'
 import { formatUsd, type Nano } from '../../kernel/money.ts'
-import { amount, count, flag, type ItemIn, optional, rowFormat, text } from '../../store/columns.ts'
+import { amount, count, flag, optional, rowFormat, text } from '../../store/columns.ts'
 import { type Sql, timeToSql } from '../../store/sql.ts'
 import { applyReading, endPayment, lockTopUp, type PaymentDependencies, reportFailure } from './apply-event.ts'
 import { insertPayment, type PaymentRow, paymentRow } from './payments.ts'
@@ -43,20 +43,7 @@ const topUpRow = rowFormat({
   card: optional(text()),
 })
 
-export interface AutoTopUpState extends ItemIn<typeof topUpRow> {
-  /** By automatic top-ups, also those that are not paid yet. */
-  readonly spentThisMonth: Nano
-}
-
-export interface AutoTopUps {
-  bounds(): AmountBounds
-  /** undefined = it was never set, and no card is saved. */
-  read(sql: Sql, workspaceId: WorkspaceId): Promise<AutoTopUpState | undefined>
-  /** Throws a Failure if it cannot work. */
-  turnOn(sql: Sql, workspaceId: WorkspaceId, terms: AutoTopUpTerms): Promise<void>
-  turnOff(sql: Sql, workspaceId: WorkspaceId): Promise<void>
-  round(): Promise<void>
-}
+export type AutoTopUps = ReturnType<typeof createAutoTopUps>
 
 /** After a payment that failed, before the next one. */
 const retryMs = 3_600_000
@@ -66,7 +53,7 @@ const leaseMs = 60_000
 export function createAutoTopUps(
   deps: PaymentDependencies,
   { bounds, isLive }: { bounds(): AmountBounds; readonly isLive: boolean },
-): AutoTopUps {
+) {
   const { database, clock, api, log, hasMail, reach = noFailpoint } = deps
 
   const begin = (workspaceId: WorkspaceId): Promise<void> =>
@@ -160,11 +147,13 @@ export function createAutoTopUps(
 
   return {
     bounds,
-    async read(sql, workspaceId) {
+    /** `spentThisMonth`: by automatic top-ups, also those that are not paid yet. undefined = it was never set, and no card is saved. */
+    async read(sql: Sql, workspaceId: WorkspaceId) {
       const row = await readTopUp(sql, workspaceId)
       return row && { ...row, spentThisMonth: await spentSince(sql, workspaceId, monthStart(clock.now())) }
     },
-    async turnOn(sql, workspaceId, { threshold, amount, monthMax }) {
+    /** Throws a Failure if it cannot work. */
+    async turnOn(sql: Sql, workspaceId: WorkspaceId, { threshold, amount, monthMax }: AutoTopUpTerms): Promise<void> {
       if (!api) throw new Failure('NOT_FOUND', 'Automatic top-ups need STRIPE_SECRET_KEY, which is not set.')
       checkAmount(amount, bounds())
       if (monthMax < amount) throw invalidRequest('`monthly_max` must be at least `amount`.', 'monthly_max')
@@ -175,10 +164,10 @@ export function createAutoTopUps(
       const message = 'No card is saved. Pay once with `save_card`, for example on the Billing page, then turn it on.'
       throw invalidRequest(message)
     },
-    async turnOff(sql, workspaceId) {
+    async turnOff(sql: Sql, workspaceId: WorkspaceId): Promise<void> {
       await sql`UPDATE auto_topups SET is_on = 0, stopped = NULL WHERE workspace_id = ${workspaceId}`
     },
-    async round() {
+    async round(): Promise<void> {
       if (!api) return
       const { sql } = database
       const due = await sql<{ workspace_id: WorkspaceId }>`SELECT t.workspace_id FROM auto_topups t

@@ -30,17 +30,11 @@ const refundRow = rowFormat({
 
 export type RefundRow = ItemIn<typeof refundRow>
 
-export interface Refunds {
-  /** Records what is to be done, for `run`. Without an amount: what was not refunded yet. Throws a Failure. */
-  begin(sql: Sql, paymentId: PaymentId, terms: { amount: Nano | undefined; reason: string }): Promise<RefundRow>
-  /** Throws a Failure where nothing was refunded. */
-  run(id: RefundId): Promise<RefundRow>
-  round(): Promise<void>
-}
+export type Refunds = ReturnType<typeof createRefunds>
 
 const leaseMs = 60_000
 
-export function createRefunds(deps: PaymentDependencies): Refunds {
+export function createRefunds(deps: PaymentDependencies) {
   const { database, ledger, clock, log, api, reach = noFailpoint } = deps
 
   const end = async (id: RefundId, state: 'done' | 'failed', failure: string | null): Promise<RefundRow> =>
@@ -110,7 +104,12 @@ export function createRefunds(deps: PaymentDependencies): Refunds {
   }
 
   return {
-    async begin(sql, paymentId, { amount, reason }) {
+    /** Records what is to be done, for `run`. Without an amount: what was not refunded yet. Throws a Failure. */
+    async begin(
+      sql: Sql,
+      paymentId: PaymentId,
+      { amount, reason }: { amount: Nano | undefined; reason: string },
+    ): Promise<RefundRow> {
       // Locked, so that two refunds at once cannot exceed the payment.
       const locked = await sql`UPDATE payments SET state = state WHERE id = ${paymentId} RETURNING *`
       const payment = paymentRow.first(locked)
@@ -133,8 +132,9 @@ export function createRefunds(deps: PaymentDependencies): Refunds {
       await sql`INSERT INTO refunds ${sql([{ ...row, next_at: timeToSql(clock.now() + leaseMs) }])}`
       return await getRefund(sql, row.id)
     },
-    run: (id) => proceed(id, true),
-    async round() {
+    /** Throws a Failure where nothing was refunded. */
+    run: (id: RefundId) => proceed(id, true),
+    async round(): Promise<void> {
       const now = clock.now()
       const due = await database.transaction(
         (sql) => sql<{ id: RefundId }>`UPDATE refunds SET next_at = ${timeToSql(now + leaseMs)}

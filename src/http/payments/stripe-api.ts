@@ -18,14 +18,7 @@ export interface StripeReply {
   readonly stripeRequestId: string | undefined
 }
 
-export interface StripeApi {
-  /**
-   * Under one idempotency key Stripe does the work once and repeats its first answer, also a server error, for at least a
-   * day. See `keyOf` and `isKeyUsedUp`.
-   */
-  post(path: string, form: Readonly<Record<string, string>>, idempotencyKey: string): Promise<StripeReply | Unreached>
-  get(path: string): Promise<StripeReply | Unreached>
-}
+export type StripeApi = ReturnType<typeof createStripeApi>
 
 /** Pinned, so that parameters do not depend on the account's default version. */
 const apiVersion = '2025-05-28.basil'
@@ -34,7 +27,7 @@ const attemptTimeoutMs = 10_000
 const attemptsMax = 2
 const replyBytesMax = 1024 * 1024
 
-export function createStripeApi({ secretKey, baseUrl }: { secretKey: Secret; baseUrl: string }): StripeApi {
+export function createStripeApi({ secretKey, baseUrl }: { secretKey: Secret; baseUrl: string }) {
   const headers = () => ({
     authorization: `Bearer ${secretKey.reveal()}`,
     'stripe-version': apiVersion,
@@ -42,7 +35,11 @@ export function createStripeApi({ secretKey, baseUrl }: { secretKey: Secret; bas
     'user-agent': 'tollgate',
   })
   return {
-    post: (path, form, key) =>
+    /**
+     * Under one idempotency key Stripe does the work once and repeats its first answer, also a server error, for at least a
+     * day. See `keyOf` and `isKeyUsedUp`.
+     */
+    post: (path: string, form: Readonly<Record<string, string>>, key: string) =>
       withRetry(baseUrl + path, () => ({
         method: 'POST',
         headers: {
@@ -52,7 +49,7 @@ export function createStripeApi({ secretKey, baseUrl }: { secretKey: Secret; bas
         },
         body: new URLSearchParams(form).toString(),
       })),
-    get: (path) => withRetry(baseUrl + path, () => ({ method: 'GET', headers: headers() })),
+    get: (path: string) => withRetry(baseUrl + path, () => ({ method: 'GET', headers: headers() })),
   }
 }
 

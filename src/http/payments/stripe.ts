@@ -11,10 +11,10 @@ import type { Log } from '../../telemetry/log.ts'
 import { BodyFault, readBody } from '../../wire/read-body.ts'
 import { wrongMethod } from '../responses.ts'
 import { applyReading, notCommitted, type Outcome, type PaymentDependencies } from './apply-event.ts'
-import { type AutoTopUps, createAutoTopUps } from './auto-topup.ts'
-import { createRefunds, type Refunds } from './refunds.ts'
+import { createAutoTopUps } from './auto-topup.ts'
+import { createRefunds } from './refunds.ts'
 import { createStripeApi } from './stripe-api.ts'
-import { type AmountBounds, type Checkout, createStripeCheckout, stripeBounds } from './stripe-checkout.ts'
+import { type AmountBounds, createStripeCheckout, stripeBounds } from './stripe-checkout.ts'
 import { checkSignature, modeOf, readEvent, type SignatureFault, type StripeMode } from './stripe-event.ts'
 
 interface WebhookDependencies extends PaymentDependencies {
@@ -35,16 +35,7 @@ export interface StripePaymentsOptions extends Omit<WebhookDependencies, 'api'> 
   bounds?(): AmountBounds
 }
 
-export interface StripePayments {
-  /** The workspace is checked, the caller is not. One request id starts one payment. */
-  readonly checkout: Checkout
-  readonly autoTopUps: AutoTopUps
-  readonly refunds: Refunds
-  /** Begins automatic top-ups that are due, and continues what was interrupted. */
-  round(): Promise<void>
-  /** Serves webhookPath; the signature is the only authorisation. Never throws. */
-  webhook(request: Request): Promise<Response>
-}
+export type StripePayments = NonNullable<ReturnType<typeof createStripePayments>>
 
 export const webhookPath = '/api/payments/stripe/webhook'
 
@@ -55,7 +46,7 @@ const webhookSecretMinLength = 16
  * Without a webhook secret nothing is mounted: an endpoint that checks signatures with an empty secret credits anyone who
  * calls it (CVE-2026-41432).
  */
-export function createStripePayments(options: StripePaymentsOptions): StripePayments | undefined {
+export function createStripePayments(options: StripePaymentsOptions) {
   const { secretKey, webhookSecret, log } = options
   if (!webhookSecret || webhookSecret.reveal().trim() === '') {
     if (secretKey) log.warn('payments are off: STRIPE_WEBHOOK_SECRET is not set, so no payment could be credited')
@@ -73,11 +64,14 @@ export function createStripePayments(options: StripePaymentsOptions): StripePaym
   const autoTopUps = createAutoTopUps(deps, { bounds, isLive: modeOf(secretKey) !== 'test' })
   const refunds = createRefunds(deps)
   return {
+    /** The workspace is checked, the caller is not. One request id starts one payment. */
     checkout: createStripeCheckout(deps, { api, publicUrl, bounds }),
     autoTopUps,
     refunds,
+    /** Serves webhookPath; the signature is the only authorisation. Never throws. */
     webhook: createStripeWebhook(deps, { webhookSecret, mode: modeOf(secretKey) }),
-    async round() {
+    /** Begins automatic top-ups that are due, and continues what was interrupted. */
+    async round(): Promise<void> {
       await autoTopUps.round()
       await refunds.round()
     },

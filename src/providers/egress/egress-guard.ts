@@ -95,12 +95,7 @@ export interface EgressGuardOptions {
   readonly ca?: string
 }
 
-export interface EgressGuard {
-  /** Remembers the checked addresses of a host for half a minute. */
-  check(url: string): Promise<Pinned | EgressRefusal>
-  /** For a base URL before it is stored: as it is to be stored, and the origin its credential may be sent to. */
-  checkBaseUrl(text: string): Promise<{ readonly baseUrl: string; readonly origin: string } | EgressRefusal>
-}
+export type EgressGuard = ReturnType<typeof createEgressGuard>
 
 declare const checked: unique symbol
 
@@ -125,7 +120,7 @@ interface Checked {
   readonly checkedMs: number
 }
 
-export function createEgressGuard(options: EgressGuardOptions): EgressGuard {
+export function createEgressGuard(options: EgressGuardOptions) {
   const {
     setting = 'own_keys.allow_hosts',
     plainHttp = false,
@@ -157,11 +152,13 @@ export function createEgressGuard(options: EgressGuardOptions): EgressGuard {
   }
 
   return {
-    async check(text) {
+    /** Remembers the checked addresses of a host for half a minute. */
+    async check(text: string): Promise<Pinned | EgressRefusal> {
       const url = parseEgressUrl(text)
       return url instanceof EgressRefusal ? url : checkUrl(url)
     },
-    async checkBaseUrl(text) {
+    /** For a base URL before it is stored: as it is to be stored, and the origin its credential may be sent to. */
+    async checkBaseUrl(text: string): Promise<{ readonly baseUrl: string; readonly origin: string } | EgressRefusal> {
       const url = parseEgressUrl(text)
       if (url instanceof EgressRefusal) return url
       if (text.includes('?')) return new EgressRefusal('url', 'must not contain ?: paths are appended to it')
