@@ -1,5 +1,4 @@
-// All dialects, and the APIs that callers can use. A new dialect is an id in dialect.ts and a row in `dialects`; serving
-// it to callers is a name in surface.ts and a row in `surfaces`.
+// All dialects, and the APIs that callers can use. ARCHITECTURE.md ("Where do I add …") lists what a new one needs.
 
 import { Failure } from '../kernel/failure.ts'
 import { JsonFault, readJsonMembers } from '../wire/json.ts'

@@ -1,5 +1,5 @@
-// GET /v1/models and /v1/models/{id}: the models a key can call now, in a shape that both families of official clients
-// read. Callers that send anthropic-version also get that family's fields and paging.
+// GET /v1/models and /v1/models/{id}: the models a key can call now, in a shape that OpenAI's and Anthropic's clients
+// read. Callers that send anthropic-version also get Anthropic's fields and paging; Google's clients get Google's shape.
 
 import type { Dialect } from '../dialects/dialect.ts'
 import { isoTime } from '../kernel/clock.ts'

@@ -10,7 +10,7 @@ import type { AuthScheme, Endpoint } from './provider.ts'
 import { sandboxId } from './sandbox/transport.ts'
 
 /**
- * Two values are not wire formats: the sandbox answers inside this process in each surface dialect, and `bedrock` is
+ * Two values are not wire formats: the sandbox answers inside this process in every dialect except Gemini's, and `bedrock` is
  * anthropic-messages in that host's form.
  */
 const providerDialects = [...dialectIds, 'bedrock', sandboxId] as const

@@ -35,6 +35,13 @@ Surface → provider. Within one dialect the caller's own bytes are forwarded, s
 cost more than the model's price. In the other cases it depends on what the model supports. The directions between
 callers' dialects are shown for two models: \`plain-1\` stands for an unknown model at a compatible host. Models of
 OpenAI's own API that refuse tools while they reason on \`chat\` are called with \`responses\` if a request wants both.
+
+Within one dialect these are the only changes. In requests: the model's name; an output cap that is missing, or higher than
+the model writes or the wallet covers; a request for usage in streams; \`prompt_cache_key\`, added for a
+[session](reference/prompt-caching.md#cache-keys) or removed where the provider refuses it; names and roles that the
+provider spells differently; reasoning that only this gateway or another provider can read; the members that choose routes;
+and service tiers, tools and models that the price does not cover. In answers: the model's id, the usage with its cost, and
+\`id:\` and \`retry:\` lines of streams, which are removed.
 `
 
 const repliesIntro = `## Answers

@@ -1,5 +1,5 @@
 // Rows 4 and 5 of docs/reference/charges.md, and promise M8: a client that leaves pays for what it was sent, token by token,
-// and for nothing it was not; the provider is cut off at once. Both surfaces, both lanes, streamed or not.
+// and for nothing it was not; the provider is cut off at once. Every surface, both lanes, streamed or not.
 
 import { afterAll, describe, expect, test } from 'bun:test'
 import type { UpstreamCall, UpstreamReply } from '../parts/upstream.ts'

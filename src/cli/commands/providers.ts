@@ -9,6 +9,7 @@ import { sandboxModels } from '../../catalog/data/sandbox.ts'
 import { type Config, loadConfig } from '../../config/config.ts'
 import { variable } from '../../config/environment.ts'
 import { addProvider, entryText, type Insertion, type NewProvider } from '../../config/file.ts'
+import { dialectIds } from '../../dialects/dialect.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { builtInProviders } from '../../providers/data/built-in.ts'
 import { answersInProcess } from '../../providers/entry.ts'
@@ -55,7 +56,7 @@ const add: CommandDefinition = {
 gateway picks up the entry as soon as it can read the key. Models: docs/recipes/add-a-model.md.`,
   positionals: [{ name: 'ID' }],
   options: {
-    dialect: { value: 'NAME', help: 'openai-chat (the default), anthropic-messages, gemini, openai-responses' },
+    dialect: { value: 'NAME', help: `${dialectIds.join(', ')}; the first is the default` },
     'base-url': { value: 'URL', help: "what the dialect's paths are appended to" },
     'key-variable': { value: 'NAME', help: 'the variable that holds the key (ID_API_KEY)' },
     'key-file': { value: 'PATH', help: 'a file that holds the key, instead of a variable' },

@@ -318,7 +318,7 @@ function lastInside(bytes: Uint8Array, span: JsonSpan): number {
   return at + 1
 }
 
-/** Replaces the provider's model name with the caller's, or adds it as the first member. `name`: of that, with its colon. */
+/** Replaces the provider's model name with the catalog id, or adds it as the first member. `name`: of that, with its colon. */
 export function modelEdit(
   bytes: Uint8Array,
   span: JsonSpan,

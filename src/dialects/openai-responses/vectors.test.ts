@@ -105,7 +105,7 @@ describe('vectors 46 and 89: reasoning makes the round', () => {
   })
 })
 
-test('a reply is the same on both surfaces', () => {
+test('a reply is the same on chat and messages', () => {
   expect(chat(recorded)).toMatchObject({
     finish_reason: 'tool_calls',
     message: {

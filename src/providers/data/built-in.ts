@@ -55,7 +55,7 @@ function vertexProject(credential: string): ProviderSettings {
   return project === undefined ? {} : { GOOGLE_CLOUD_PROJECT: project }
 }
 
-/** The two whose dialects are surfaces, then by name. */
+/** Anthropic and OpenAI, then by name. */
 export const builtInProviders: readonly ProviderData[] = [
   // https://docs.claude.com/en/api/overview, 2026-11
   {
@@ -66,7 +66,6 @@ export const builtInProviders: readonly ProviderData[] = [
         dialect: 'anthropic-messages',
         baseUrl: 'https://api.anthropic.com',
         auth: 'x-api-key',
-        // The later version takes no sampling settings at all, which models up to 4.6 do.
       },
     ],
   },

@@ -1,4 +1,4 @@
-// The sandbox's token count: a rule that can be applied by hand, the same on both surfaces. It is documented in
+// The sandbox's token count: a rule that can be applied by hand, the same on every surface. It is documented in
 // docs/sandbox.md, and users' tests may depend on it.
 
 // A run of up to 12 letters, marks and digits, or a run of up to 4 other visible characters. Whitespace is free.

@@ -66,7 +66,7 @@ const messagesWire: Wire = {
 
 const responsesWire: Wire = { ...chatWire, dialect: openaiResponses }
 
-/** A surface without a row gets translated. The usage of Gemini cannot report what was written to a cache. */
+/** undefined = requests of this surface are translated. The usage of Gemini cannot report what was written to a cache. */
 const wiresBySurface: Readonly<Record<SurfaceName, Wire | undefined>> = {
   chat: chatWire,
   messages: messagesWire,
