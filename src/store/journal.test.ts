@@ -9,7 +9,7 @@ import { verify } from '../ledger/verify.ts'
 import { chargedRequestRow } from '../telemetry/request-record.ts'
 import type { Database } from './database.ts'
 import { insertRows } from './insert-rows.ts'
-import type { Journal } from './journal.ts'
+import { encodeRequests, type Journal, type JournalStatement, JournalTable } from './journal.ts'
 import { openDatabase } from './open-database.ts'
 import { type RequestRow, requestValues, writeRequests } from './request-rows.ts'
 import { isStoreUnavailable } from './sql-error.ts'
@@ -37,6 +37,24 @@ async function addWallet({ database }: TestStore, posted: bigint): Promise<Journ
   })
   if (!database.journal) throw new Error('the embedded engine has a journal')
   return database.journal
+}
+
+/** A statement of a process that dies as soon as it may not run another one. */
+function dying(statement: JournalStatement, mayRun: () => boolean): JournalStatement {
+  const orDie = () => {
+    if (!mayRun()) throw new Error('killed')
+  }
+  return {
+    run(...values) {
+      orDie()
+      return statement.run(...values)
+    },
+    get(...values) {
+      orDie()
+      return statement.get(...values)
+    },
+    finalize: () => statement.finalize(),
+  }
 }
 
 async function contents({ sql }: Database) {
@@ -175,6 +193,45 @@ forEachEngine((engine, storeTest) => {
     await database.close()
   })
 
+  storeTest('killed between any two statements, nothing is lost and nothing is charged twice', async (store) => {
+    await addWallet(store, 100n)
+    await store.database.close()
+    const budgets = 'key_1 day:2026-11-15'
+    const requests = [charged('a', { amount: 3n, budgets }), charged('b', { amount: 4n, budgets })]
+    for (let statements = 0, isOver = false; !isOver; statements++) {
+      using copy = createThrowAwayFolder()
+      const file = join(copy.path, 'tollgate.db')
+      copyFileSync(join(store.place.dataFolder, 'tollgate.db'), file)
+      const killed = new File(file)
+      killed.run('PRAGMA journal_mode = WAL')
+      let left = statements
+      const journal = new JournalTable((text) => dying(killed.prepare(text), () => left-- > 0))
+      let isDurable = false
+      try {
+        journal.append(encodeRequests(requests))
+        isDurable = true
+        journal.apply()
+        isOver = true
+      } catch (thrown) {
+        expect(thrown).toEqual(new Error('killed'))
+      }
+      using next = createThrowAwayFolder()
+      for (const name of ['tollgate.db', 'tollgate.db-wal']) {
+        copyFileSync(join(copy.path, name), join(next.path, name))
+      }
+      killed.close()
+      const database = await openDatabase({ url: undefined, dataFolder: next.path })
+      expect(await contents(database)).toEqual(
+        isDurable
+          ? { requests: 'a b', balances: 'wallet:ws_1 93', budgets: 'key_1 7', sum: '2 requests, 7 nano' }
+          : { requests: '', balances: 'wallet:ws_1 100', budgets: '', sum: '0 requests, 0 nano' },
+      )
+      await database.close()
+      // Append, two looks into the journal, begin, two rows, wallet, budget, hour, removal, commit, a last look.
+      if (isOver) expect(statements).toBe(12)
+    }
+  })
+
   storeTest('a journal of an older version has no values of newer columns', async (store) => {
     await addWallet(store, 100n)
     const values = requestValues(charged('old', { amount: 5n }))
@@ -223,6 +280,24 @@ forEachEngine((engine, storeTest) => {
     await allowPages(1_000_000)
     await journal.append(many)
     expect(await contents(database)).toMatchObject({ balances: 'wallet:ws_1 500', sum: '500 requests, 500 nano' })
+  })
+
+  storeTest('a full disk on which the journal cannot be applied delays reads, and loses nothing', async (store) => {
+    const journal = await addWallet(store, 1000n)
+    const { database } = store
+    const allowPages = (count: number) =>
+      database.schemaTransaction((_sql, run) => run(`PRAGMA max_page_count = ${count}`))
+    // The journal needs about 65 pages for them, the table as many again and its indexes some.
+    const details = 'x'.repeat(2000)
+    const many = Array.from({ length: 100 }, (_, at) => ({ ...charged(`w${at}`), details }))
+    const [pages] = await database.sql<{ page_count: bigint }>`PRAGMA page_count`
+    await allowPages(Number(pages?.page_count) + 80)
+    await journal.append(many)
+    const fault = await journal.apply().catch((thrown: unknown) => thrown)
+    expect(isStoreUnavailable(fault)).toBe(true)
+    expect(await contents(database)).toMatchObject({ requests: '', balances: 'wallet:ws_1 1000' })
+    await allowPages(1_000_000)
+    expect(await contents(database)).toMatchObject({ balances: 'wallet:ws_1 900', sum: '100 requests, 100 nano' })
   })
 
   storeTest('charges and transactions take turns, and see what was committed before them', async (store) => {
