@@ -1,8 +1,10 @@
 import { afterAll, describe, expect, test } from 'bun:test'
 import { createWallets } from './money/wallets.ts'
+import { ask } from './parts/ask.ts'
 import { startGateway, stopAll, upstreamConfig } from './parts/gateway.ts'
 import { bodyOf, bothSurfaces, type TestSurface } from './parts/surfaces.ts'
 import { startUpstream, type UpstreamCall, type UpstreamReply } from './parts/upstream.ts'
+import { answerWith } from './parts/upstream-words.ts'
 
 // Row 15 of docs/reference/charges.md: the same request under the same key is generated once, paid for once, and answered the same twice.
 
@@ -13,36 +15,11 @@ afterAll(() => stopAll(gateway, upstream))
 
 /** Each answer says which call it was. */
 function answer(call: UpstreamCall, reply: UpstreamReply): Promise<void> {
-  const text = `call ${upstream.calls.length}`
-  if (call.path.includes('chat')) {
-    const choices = [{ index: 0, finish_reason: 'stop', message: { role: 'assistant', content: text } }]
-    const usage = { prompt_tokens: 100, completion_tokens: 10, total_tokens: 110 }
-    return reply.json(200, { id: 'c', object: 'chat.completion', created: 1, model: 'x', choices, usage })
-  }
-  const usage = { input_tokens: 100, output_tokens: 10 }
-  const content = [{ type: 'text', text }]
-  return reply.json(200, {
-    id: 'm',
-    type: 'message',
-    role: 'assistant',
-    model: 'x',
-    content,
-    stop_reason: 'end_turn',
-    usage,
-  })
+  return answerWith({ input: 100, output: 10 }, [`call ${upstream.calls.length}`])(call, reply)
 }
 
 function send(surface: TestSurface, key: string, more: Record<string, string> = {}): Promise<Response> {
-  return fetch(gateway.url + surface.path, {
-    method: 'POST',
-    headers: {
-      ...surface.headers,
-      'x-api-key': gateway.key,
-      'content-type': 'application/json',
-      'idempotency-key': key,
-    },
-    body: bodyOf(surface, more),
-  })
+  return ask(gateway, surface, bodyOf(surface, more), { 'idempotency-key': key })
 }
 
 describe.each(bothSurfaces)('on the $name surface', (surface) => {

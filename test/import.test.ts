@@ -7,9 +7,11 @@ import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parse, stringify } from 'yaml'
+import { post } from './parts/ask.ts'
 import { runHere } from './parts/command-line.ts'
 import { type Gateway, startGateway, stopAll } from './parts/gateway.ts'
 import { startUpstream, type Upstream } from './parts/upstream.ts'
+import { answerHello } from './parts/upstream-words.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'tollgate-import-'))
 const fixture = join(import.meta.dir, 'fixtures', 'litellm', 'config.yaml')
@@ -54,26 +56,10 @@ const dialects: Readonly<Record<string, string>> = {
 }
 
 beforeAll(async () => {
-  upstream = await startUpstream((call, reply) => {
-    const usage = { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 }
-    if (/messages$|invoke$/.test(call.path)) {
-      const content = [{ type: 'text', text: 'hi' }]
-      const counts = { input_tokens: 3, output_tokens: 2 }
-      return reply.json(200, {
-        ...{ id: 'm', type: 'message', role: 'assistant', model: 'x', content },
-        ...{ stop_reason: 'end_turn', stop_sequence: null, usage: counts },
-      })
-    }
-    if (call.path.endsWith('/embeddings')) {
-      const data = [{ object: 'embedding', index: 0, embedding: [0.5, -1] }]
-      return reply.json(200, { object: 'list', data, model: 'x', usage: { prompt_tokens: 3, total_tokens: 3 } })
-    }
-    if (call.path.includes('generateContent')) {
-      const candidates = [{ content: { role: 'model', parts: [{ text: 'hi' }] }, finishReason: 'STOP', index: 0 }]
-      return reply.json(200, { candidates, usageMetadata: { promptTokenCount: 3, candidatesTokenCount: 2 } })
-    }
-    const choices = [{ index: 0, message: { role: 'assistant', content: 'hi' }, finish_reason: 'stop' }]
-    return reply.json(200, { id: 'c', object: 'chat.completion', created: 1, model: 'x', choices, usage })
+  upstream = startUpstream((call, reply) => {
+    if (!call.path.endsWith('/embeddings')) return answerHello(call, reply)
+    const data = [{ object: 'embedding', index: 0, embedding: [0.5, -1] }]
+    return reply.json(200, { object: 'list', data, model: 'x', usage: { prompt_tokens: 3, total_tokens: 3 } })
   })
   const { url } = upstream
   const { out, exit } = await run('litellm', fixture, '--json')
@@ -103,12 +89,9 @@ afterAll(async () => {
 })
 
 async function ask(model: string) {
-  const response = await fetch(`${gateway?.url}/v1/chat/completions`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${gateway?.key}`, 'content-type': 'application/json' },
-    // So short an answer is not streamed from any host.
-    body: JSON.stringify({ model, max_tokens: 10, messages: [{ role: 'user', content: 'hello' }] }),
-  })
+  // So short an answer is not streamed from any host.
+  const body = { model, max_tokens: 10, messages: [{ role: 'user', content: 'hello' }] }
+  const response = await post(gateway as Gateway, '/v1/chat/completions', body)
   return { status: response.status, text: await response.text() }
 }
 
@@ -150,9 +133,7 @@ describe('a configuration of LiteLLM', () => {
   })
 
   test('a deployment for embeddings takes texts, at the price that is known for its model', async () => {
-    const client = { authorization: `Bearer ${gateway?.key}`, 'content-type': 'application/json' }
-    const body = JSON.stringify({ model: 'embed', input: 'hello' })
-    const response = await fetch(`${gateway?.url}/v1/embeddings`, { method: 'POST', headers: client, body })
+    const response = await post(gateway as Gateway, '/v1/embeddings', { model: 'embed', input: 'hello' })
     const { data, usage } = (await response.json()) as { data: { embedding: number[] }[]; usage: { cost: number } }
     // 3 tokens at $0.02 per million.
     expect([response.status, data[0]?.embedding, usage.cost]).toEqual([200, [0.5, -1], 6e-8])

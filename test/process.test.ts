@@ -2,6 +2,8 @@ import { afterAll, expect, test } from 'bun:test'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { post } from './parts/ask.ts'
+import { ranOf } from './parts/command-line.ts'
 import { gatewayCommand } from './parts/program.ts'
 
 // The program as its user meets it: started, used through the terminal, stopped by a signal. The first test and the one of
@@ -28,6 +30,8 @@ interface Started {
   /** stdout alone. */
   log(): string
   until(text: string): Promise<string>
+  /** By SIGTERM; the exit code. */
+  stop(): Promise<number>
 }
 
 function run(folder: string, env: Record<string, string> = {}, command: readonly string[] = gatewayCommand()) {
@@ -74,16 +78,11 @@ async function start(folder: string, env: Record<string, string> = {}, command?:
     })
   await until('listening on http://')
   const url = /listening on (http:\/\/[0-9.:]+)/.exec(text)?.[1] ?? ''
-  return { child, url, output: () => text, log: () => logged, until }
-}
-
-async function ended(child: Bun.Subprocess<'ignore', 'pipe', 'pipe'>) {
-  const [exitCode, out, err] = await Promise.all([
-    child.exited,
-    new Response(child.stdout).text(),
-    new Response(child.stderr).text(),
-  ])
-  return { exitCode, out, err }
+  const stop = () => {
+    child.kill('SIGTERM')
+    return child.exited
+  }
+  return { child, url, stop, output: () => text, log: () => logged, until }
 }
 
 function mode(path: string): string {
@@ -108,8 +107,7 @@ test('the first start prints a key once and a curl line that works as printed; t
   expect(answer.trimEnd().endsWith('data: [DONE]')).toBe(true)
   // 12 tokens in at $1.00 and 8 out at $2.00 per million.
   expect(await first.until('$0.000028')).toContain('200  sandbox/echo')
-  first.child.kill('SIGTERM')
-  expect(await first.child.exited).toBe(0)
+  expect(await first.stop()).toBe(0)
 
   const second = await start(folder)
   expect(second.output()).not.toContain('sk-tg-')
@@ -123,49 +121,44 @@ test('the first start prints a key once and a curl line that works as printed; t
 test('refuses to start without the secret of its database, says what to do, and creates no other secret', async () => {
   const folder = createFolder()
   const first = await start(folder)
-  first.child.kill('SIGTERM')
-  await first.child.exited
+  await first.stop()
   const file = join(folder, 'data', 'secret')
   const secret = readFileSync(file, 'utf8')
   rmSync(file)
   for (let i = 0; i < 2; i++) {
-    const refused = await ended(run(folder))
-    expect(refused.exitCode).toBe(1)
+    const refused = await ranOf(run(folder))
+    expect(refused.exit).toBe(1)
     expect(refused.err).toContain('The master secret is missing')
     expect(refused.err).not.toMatch(/^ +at /m)
   }
   mkdirSync(file)
-  const unreadable = await ended(run(folder))
-  expect(unreadable.exitCode).toBe(1)
+  const unreadable = await ranOf(run(folder))
+  expect(unreadable.exit).toBe(1)
   expect(unreadable.err).toContain('Tollgate cannot read or create ')
   expect(unreadable.err).not.toMatch(/^ +at /m)
   rmSync(file, { recursive: true })
   writeFileSync(file, secret, { mode: 0o600 })
   const second = await start(folder)
-  second.child.kill('SIGTERM')
-  expect(await second.child.exited).toBe(0)
+  expect(await second.stop()).toBe(0)
 })
 
 test('a start that cannot listen does not count as the first start', async () => {
   const other = await start(createFolder())
   const folder = createFolder()
-  const refused = await ended(run(folder, { TOLLGATE_PORT: new URL(other.url).port }))
-  expect([refused.exitCode, refused.out]).toEqual([1, ''])
-  other.child.kill('SIGTERM')
-  await other.child.exited
+  const refused = await ranOf(run(folder, { TOLLGATE_PORT: new URL(other.url).port }))
+  expect([refused.exit, refused.out]).toEqual([1, ''])
+  await other.stop()
 
   const first = await start(folder)
   const key = readFileSync(join(folder, 'data', 'first-key'), 'utf8').trim()
   expect(first.output()).toContain('first start')
   expect(first.output()).toMatch(/Console +http\S+\/console\?t=\S+/)
   expect(first.output()).toContain(`-H "Authorization: Bearer ${key}"`)
-  first.child.kill('SIGTERM')
-  await first.child.exited
+  await first.stop()
 
   const second = await start(folder)
   expect(second.output()).not.toContain('sk-tg-')
-  second.child.kill('SIGTERM')
-  await second.child.exited
+  await second.stop()
 })
 
 test('without a terminal the log is JSON without a secret, and the first key and link are printed beside it', async () => {
@@ -197,11 +190,8 @@ test('SIGTERM lets the running stream finish before the process ends', async () 
   const folder = createFolder()
   const { child, url, until } = await start(folder)
   const key = readFileSync(join(folder, 'data', 'first-key'), 'utf8').trim()
-  const response = await fetch(`${url}/v1/chat/completions`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
-    body: '{"model":"sandbox/slow","stream":true,"messages":[{"role":"user","content":"one two three four five six"}]}',
-  })
+  const messages = [{ role: 'user', content: 'one two three four five six' }]
+  const response = await post({ url, key }, '/v1/chat/completions', { model: 'sandbox/slow', stream: true, messages })
   child.kill('SIGTERM')
   await until('stopping')
   const text = await response.text()
@@ -220,8 +210,8 @@ test('a signal ends a start that is still waiting for its database', async () =>
   const child = run(folder, { DATABASE_URL: `postgres://tollgate@127.0.0.1:${silent.port}/tollgate` })
   await asked.promise
   child.kill('SIGTERM')
-  const { exitCode, err } = await ended(child)
-  expect([exitCode, err]).toEqual([0, expect.stringContaining('SIGTERM while starting; no request was served')])
+  const { exit, err } = await ranOf(child)
+  expect([exit, err]).toEqual([0, expect.stringContaining('SIGTERM while starting; no request was served')])
 })
 
 test('a start that fails prints why and what to do, and exits with 1', async () => {
@@ -229,12 +219,12 @@ test('a start that fails prints why and what to do, and exits with 1', async () 
   const { child, url } = await start(folder)
   const port = new URL(url).port
 
-  const sameFolder = await ended(run(folder))
-  expect(sameFolder.exitCode).toBe(1)
+  const sameFolder = await ranOf(run(folder))
+  expect(sameFolder.exit).toBe(1)
   expect(sameFolder.err).toMatch(/^tollgate cannot start: Another Tollgate \(process \d+\) is using .*TOLLGATE_DATA/)
 
-  const samePort = await ended(run(createFolder(), { TOLLGATE_PORT: port }))
-  expect(samePort.exitCode).toBe(1)
+  const samePort = await ranOf(run(createFolder(), { TOLLGATE_PORT: port }))
+  expect(samePort.exit).toBe(1)
   expect(samePort.err).toContain(
     `Port ${port} on 127.0.0.1 is taken. Stop the other program, or choose another: --port N`,
   )
@@ -246,8 +236,8 @@ test('a start that fails prints why and what to do, and exits with 1', async () 
     join(wrong, 'tollgate.yaml'),
     'models:\n  - id: a/b\n    price: { input: 2.5, output: "1.00" }\n    routes: []\n',
   )
-  const refused = await ended(run(wrong))
-  expect(refused.exitCode).toBe(1)
+  const refused = await ranOf(run(wrong))
+  expect(refused.exit).toBe(1)
   expect(refused.err).toMatch(/tollgate\.yaml:3:\d+ {2}models\[0\]\.price\.input {2}expected a decimal string/)
   expect(refused.err).toContain('models[0].routes')
 })
@@ -279,16 +269,15 @@ test('loads a changed configuration file while running, and keeps the last good 
 
 test('--version, --help and an unknown command print what they should', async () => {
   const folder = createFolder()
-  const version = await ended(run(folder, {}, [...launcher, '--version']))
-  expect(version).toMatchObject({ exitCode: 0, out: '0.1.0\n' })
-  const help = await ended(run(folder, {}, [...launcher, '--help']))
-  expect(help.exitCode).toBe(0)
+  const version = await ranOf(run(folder, {}, [...launcher, '--version']))
+  expect(version).toMatchObject({ exit: 0, out: '0.1.0\n' })
+  const help = await ranOf(run(folder, {}, [...launcher, '--help']))
+  expect(help.exit).toBe(0)
   for (const word of ['tollgate [serve]', 'TOLLGATE_PORT', 'DATABASE_URL']) expect(help.out).toContain(word)
-  const unknown = await ended(run(folder, {}, [...launcher, 'serv']))
-  expect(unknown.exitCode).toBe(2)
+  const unknown = await ranOf(run(folder, {}, [...launcher, 'serv']))
+  expect(unknown.exit).toBe(2)
   expect(unknown.err).toContain('Try: tollgate serve')
   const misspelt = await start(folder, { TOLLGATE_PROT: '1' })
   expect(misspelt.output()).toContain('TOLLGATE_PORT')
-  misspelt.child.kill('SIGTERM')
-  await misspelt.child.exited
+  await misspelt.stop()
 })

@@ -2,11 +2,10 @@
 // they print, as text and as JSON. Their options and refusals are in src/cli.
 
 import { afterAll, expect, test } from 'bun:test'
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { ask } from './parts/ask.ts'
 import { runHere } from './parts/command-line.ts'
 import { requestRecords, startGateway, stopAll, upstreamConfig } from './parts/gateway.ts'
+import { adminToken } from './parts/manage.ts'
 import { bodyOf, chat, messages, type TestSurface } from './parts/surfaces.ts'
 import { startUpstream } from './parts/upstream.ts'
 import { wordsFor } from './parts/upstream-words.ts'
@@ -27,8 +26,7 @@ afterAll(() => stopAll(gateway, upstream))
 
 async function run(...args: string[]): Promise<string> {
   const { dataFolder, url } = gateway
-  const token = readFileSync(join(dataFolder, 'admin-token'), 'utf8').trim()
-  const env = { HOME: dataFolder, TOLLGATE_URL: url, TOLLGATE_ADMIN_TOKEN: token }
+  const env = { HOME: dataFolder, TOLLGATE_URL: url, TOLLGATE_ADMIN_TOKEN: adminToken(dataFolder) }
   const { exit, out, err } = await runHere(args, { env, cwd: dataFolder })
   // The one hint, beside the table.
   const hint = args.join() === 'models' ? 'Models of providers that are off: tollgate models --all\n' : ''

@@ -2,6 +2,7 @@
 
 import { expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
+import { ask } from './parts/ask.ts'
 import { startGateway } from './parts/gateway.ts'
 import { bothSurfaces } from './parts/surfaces.ts'
 
@@ -9,11 +10,9 @@ test('a larger body is taken as soon as the change is reported', async () => {
   const gateway = await startGateway({ config: 'server: { body_bytes_max: 2048 }\n' })
   const statuses = () =>
     Promise.all(
-      bothSurfaces.map(async ({ path, headers }) => {
-        const content = 'x'.repeat(5000)
-        const body = JSON.stringify({ model: 'sandbox/echo', max_tokens: 10, messages: [{ role: 'user', content }] })
-        const all = { authorization: `Bearer ${gateway.key}`, 'content-type': 'application/json', ...headers }
-        const response = await fetch(gateway.url + path, { method: 'POST', headers: all, body })
+      bothSurfaces.map(async (surface) => {
+        const messages = [{ role: 'user', content: 'x'.repeat(5000) }]
+        const response = await ask(gateway, surface, { model: 'sandbox/echo', max_tokens: 10, messages })
         await response.text()
         return response.status
       }),
@@ -30,18 +29,18 @@ test('a larger body is taken as soon as the change is reported', async () => {
 
 test('limits of the file hold for keys in use as soon as the change is reported', async () => {
   const gateway = await startGateway({ config: 'limits: { requests_per_minute: 1000 }\n' })
-  const ask = async () => {
+  const list = async () => {
     const headers = { authorization: `Bearer ${gateway.key}` }
     const response = await fetch(`${gateway.url}/v1/models`, { headers })
     await response.text()
     return response.status
   }
   try {
-    expect(await ask()).toBe(200)
+    expect(await list()).toBe(200)
     writeFileSync(gateway.configPath, 'limits: { requests_per_minute: 1 }\n')
     while (!gateway.logged().some(({ message }) => message === 'applied')) await Bun.sleep(5)
-    await ask()
-    expect(await ask()).toBe(429)
+    await list()
+    expect(await list()).toBe(429)
   } finally {
     await gateway.stop()
   }

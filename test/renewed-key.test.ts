@@ -1,7 +1,9 @@
 import { expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { post } from './parts/ask.ts'
 import { startGateway } from './parts/gateway.ts'
+import { chat } from './parts/surfaces.ts'
 import { startUpstream } from './parts/upstream.ts'
 import { chatWords } from './parts/upstream-words.ts'
 
@@ -29,11 +31,7 @@ test('a refused key that is mended in its file serves the next call, without a r
   })
   const gateway = await startGateway()
   const ask = async (model = 'acme/large') => {
-    const response = await fetch(`${gateway.url}/v1/chat/completions`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${gateway.key}`, 'content-type': 'application/json' },
-      body: JSON.stringify({ model, messages: [{ role: 'user', content: 'hi' }] }),
-    })
+    const response = await post(gateway, chat.path, { model, messages: [{ role: 'user', content: 'hi' }] })
     return [response.status, await response.text()] as const
   }
   try {

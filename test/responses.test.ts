@@ -2,10 +2,8 @@
 // surfaces, endings that no client pays for twice, and paths that are not served.
 
 import { afterAll, describe, expect, test } from 'bun:test'
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { writeSignature } from '../src/dialects/canonical/signature.ts'
-import { type DialectName, openStage, type Pair, replyPairs } from './conformance/cells.ts'
+import { type DialectName, openStage, type Pair, replyPair, replyPairs } from './conformance/cells.ts'
 import { listOf, membersOf } from './conformance/checker/violation.ts'
 import { callOpening, chatBytes, wholeCall } from './conformance/replies/chat-bytes.ts'
 import { callPart, geminiBytes } from './conformance/replies/gemini-bytes.ts'
@@ -13,6 +11,9 @@ import { callBlock, messagesBytes, textBlock } from './conformance/replies/messa
 import { readReply } from './conformance/replies/read-reply.ts'
 import { callItem, customItem, messageItem, responsesBytes } from './conformance/replies/responses-bytes.ts'
 import { answerWith } from './conformance/reply-cells.ts'
+import { createWallets } from './money/wallets.ts'
+import { post } from './parts/ask.ts'
+import { manage } from './parts/manage.ts'
 
 const stage = await openStage(() => {})
 afterAll(() => stage.stop())
@@ -96,7 +97,7 @@ describe.each(translated)('on $upstream', (pair) => {
 })
 
 test('a provider of the dialect gets the caller’s bytes, with nothing stored and our reasoning left out', async () => {
-  const pair = served.find(({ upstream }) => upstream === 'responses') as Pair
+  const pair = replyPair('responses', 'responses')
   stage.upstream.handle(answerWith(() => responsesBytes({ items: [customItem(0, 'call_1', 'apply_patch', '*** x')] })))
   const input = [
     { role: 'user', content: 'go' },
@@ -154,7 +155,7 @@ test('a translated response repeats the settings of its request', async () => {
     tools: [{ type: 'function', name: 'look', parameters: { type: 'object', properties: {} }, strict: false }],
     top_p: 0.9,
   }
-  const pair = served.find(({ upstream }) => upstream === 'chat') as Pair
+  const pair = replyPair('responses', 'chat')
   const whole = await stage.ask(pair, { input: 'go', ...settings, text: { verbosity: 'low' } })
   const text = { format: { type: 'text' }, verbosity: 'low' }
   expect(await whole.json()).toMatchObject({ ...settings, text, store: false, status: 'completed' })
@@ -163,17 +164,6 @@ test('a translated response repeats the settings of its request', async () => {
   const [created] = [...streamed.matchAll(/^data: (.*)$/gm)].map(([, data]) => membersOf(JSON.parse(data ?? '')))
   expect(created?.response).toMatchObject({ ...settings, text: { format: { type: 'text' } }, status: 'in_progress' })
 })
-
-const adminToken = readFileSync(join(stage.gateway.dataFolder, 'admin-token'), 'utf8').trim()
-
-async function manage(method: string, path: string, body?: object) {
-  const response = await fetch(stage.gateway.url + path, {
-    method,
-    headers: { authorization: `Bearer ${adminToken}`, 'content-type': 'application/json' },
-    ...(body && { body: JSON.stringify(body) }),
-  })
-  return membersOf(await response.json())
-}
 
 test.each(replyPairs.filter(({ surface }) => surface === 'chat'))(
   'a body of Responses on the chat path is answered as a chat completion ($upstream)',
@@ -206,9 +196,9 @@ describe('an answer that a spend limit cuts off', () => {
   test.each(served.filter(({ upstream }) => upstream === 'chat' || upstream === 'responses'))(
     'fails with a code that clients do not try again ($upstream)',
     async (pair) => {
-      const [key] = listOf((await manage('GET', '/api/keys')).data).map(membersOf)
+      const [key] = (await manage(stage.gateway, 'GET', '/api/keys')).data
       // The price of 4,096 tokens of output is more than this.
-      await manage('PUT', `/api/keys/${key?.id}/limits`, { spend_per_day: '0.005' })
+      await manage(stage.gateway, 'PUT', `/api/keys/${key.id}/limits`, { spend_per_day: '0.005' })
       try {
         stage.upstream.handle(answerWith((dialect) => cut[dialect]))
         const response = await stage.ask(pair, { input: 'go', stream: true })
@@ -220,14 +210,18 @@ describe('an answer that a spend limit cuts off', () => {
         })
         expect(readReply('responses', text, { stream: true }).violations).toEqual([])
       } finally {
-        await manage('PUT', `/api/keys/${key?.id}/limits`, {})
+        await manage(stage.gateway, 'PUT', `/api/keys/${key.id}/limits`, {})
       }
     },
   )
 
   test('ends as incomplete where the caller’s own cap cut it off', async () => {
     stage.upstream.handle(answerWith((dialect) => cut[dialect]))
-    const response = await stage.ask(served[1] as Pair, { input: 'go', stream: true, max_output_tokens: 5 })
+    const response = await stage.ask(replyPair('responses', 'chat'), {
+      input: 'go',
+      stream: true,
+      max_output_tokens: 5,
+    })
     expect(await response.text()).toContain('event: response.incomplete')
   })
 })
@@ -235,8 +229,8 @@ describe('an answer that a spend limit cuts off', () => {
 test('tokens are counted, stored responses do not exist, and a WebSocket is refused', async () => {
   const { url, key } = stage.gateway
   const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
-  const body = JSON.stringify({ model: 'test/plain-1', input: 'one two three' })
-  const counted = await fetch(`${url}/v1/responses/input_tokens`, { method: 'POST', headers, body })
+  const body = { model: 'test/plain-1', input: 'one two three' }
+  const counted = await post(stage.gateway, '/v1/responses/input_tokens', body)
   expect([counted.status, await counted.json()]).toMatchObject([200, { object: 'response.input_tokens' }])
 
   for (const [method, path] of [
@@ -323,20 +317,11 @@ test('reasoning issued to another workspace is refused, also where it would only
     answerWith((dialect) => answers[dialect]),
     'stay unasked',
   )
-  const { gateway } = stage
-  const token = readFileSync(join(gateway.dataFolder, 'admin-token'), 'utf8').trim()
-  const create = async (path: string, body: object = { name: 'other' }) => {
-    const init = { method: 'POST', headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' } }
-    const response = await fetch(`${gateway.url}/api/${path}`, { ...init, body: JSON.stringify(body) })
-    return (await response.json()) as { id: string; secret: string }
-  }
-  const { id } = await create('workspaces')
-  await create(`workspaces/${id}/topups`, { amount: '5.00' })
-  const { secret } = await create(`projects/${(await create(`workspaces/${id}/projects`)).id}/keys`)
+  const { key } = await createWallets(stage.gateway).open('5.00')
   const reasoning = { type: 'reasoning', summary: [], encrypted_content: 'tgr1.s.untagged.sig' }
   for (const pair of served) {
     const before = stage.upstream.calls.length
-    const response = await stage.ask(pair, { input: [user, reasoning, user] }, { authorization: `Bearer ${secret}` })
+    const response = await stage.ask(pair, { input: [user, reasoning, user] }, { authorization: `Bearer ${key}` })
     const { error } = membersOf(await response.json())
     expect([response.status, membersOf(error).param]).toEqual([400, 'input[1].encrypted_content'])
     expect(stage.upstream.calls).toHaveLength(before)

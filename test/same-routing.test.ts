@@ -1,9 +1,11 @@
 // A model is routed alike on both surfaces, streamed or not: what one of them is served, all are.
 
 import { afterAll, describe, expect, test } from 'bun:test'
+import { ask as askGateway } from './parts/ask.ts'
 import { startGateway, stopAll } from './parts/gateway.ts'
-import { bothSurfaces, type TestSurface } from './parts/surfaces.ts'
+import { bothSurfaces, messages, type TestSurface } from './parts/surfaces.ts'
 import { startUpstream } from './parts/upstream.ts'
+import { acmeConfig } from './tenancy/tenancy.ts'
 
 const usage = { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 }
 const whole = (finish?: string) => ({
@@ -16,30 +18,13 @@ const whole = (finish?: string) => ({
 })
 
 const upstream = startUpstream((_, reply) => reply.json(200, whole('stop')))
-const gateway = await startGateway({
-  config: `
-providers:
-  - { id: acme, dialect: openai-chat, base_url: "${upstream.url}/v1", api_key: key-of-the-operator }
-models:
-- id: acme/plain
-  price: free
-  routes: [{ provider: acme, model: l }]
-`,
-})
+const gateway = await startGateway({ config: acmeConfig(upstream.url, { plain: 'price: free' }) })
 
 afterAll(() => stopAll(gateway, upstream))
 
 function ask(surface: TestSurface, model: string, more: object = {}, headers: Record<string, string> = {}) {
-  return fetch(gateway.url + surface.path, {
-    method: 'POST',
-    headers: {
-      authorization: `Bearer ${gateway.key}`,
-      'content-type': 'application/json',
-      ...surface.headers,
-      ...headers,
-    },
-    body: JSON.stringify({ model, max_tokens: 9, messages: [{ role: 'user', content: 'hi' }], ...more }),
-  })
+  const body = { model, max_tokens: 9, messages: [{ role: 'user', content: 'hi' }], ...more }
+  return askGateway(gateway, surface, body, headers)
 }
 
 for (const surface of bothSurfaces) {
@@ -73,8 +58,6 @@ for (const surface of bothSurfaces) {
 }
 
 test('a strict refusal names the field in the same form, however the header is spelled', async () => {
-  const [, messages] = bothSurfaces
-  if (!messages) throw new Error('no message surface')
   upstream.handle((_, reply) => reply.json(200, whole('stop')), 'stay unasked')
   const thinking = { type: 'thinking', thinking: 'hm', signature: 'c2ln'.repeat(30) }
   const history = [

@@ -2,9 +2,13 @@ import { afterAll, expect, test } from 'bun:test'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { post } from './parts/ask.ts'
+import { ranOf } from './parts/command-line.ts'
 import { freePort } from './parts/free-port.ts'
 import { manage } from './parts/manage.ts'
 import { gatewayCommand } from './parts/program.ts'
+import { startUpstream as startProvider } from './parts/upstream.ts'
+import { answerWith } from './parts/upstream-words.ts'
 
 // A master secret is replaced as an operator does it: processes, a restart, the command, killed now and then, another
 // restart. All the while callers call with platform keys and with their own credentials.
@@ -39,15 +43,7 @@ function spawn(args: string[], env: Variables) {
   return child
 }
 
-async function run(args: string, env: Variables) {
-  const child = spawn(args.split(' '), env)
-  const [exit, out, err] = await Promise.all([
-    child.exited,
-    new Response(child.stdout).text(),
-    new Response(child.stderr).text(),
-  ])
-  return { exit, out, err }
-}
+const run = (args: string, env: Variables) => ranOf(spawn(args.split(' '), env))
 
 async function startGateway(env: Variables) {
   const child = spawn([], env)
@@ -73,21 +69,10 @@ async function startGateway(env: Variables) {
 
 /** Answers each call with the key it came with, refuses unknown keys. */
 function startUpstream(known: ReadonlySet<string>) {
-  return Bun.serve({
-    hostname: '127.0.0.1',
-    port: 0,
-    fetch(request) {
-      const key = request.headers.get('authorization')?.replace('Bearer ', '') ?? ''
-      if (!known.has(key)) return Response.json({ error: { message: 'wrong key' } }, { status: 401 })
-      return Response.json({
-        id: 'chatcmpl-1',
-        object: 'chat.completion',
-        created: 1,
-        model: 'm',
-        choices: [{ index: 0, message: { role: 'assistant', content: key }, finish_reason: 'stop' }],
-        usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 },
-      })
-    },
+  return startProvider((call, reply) => {
+    const key = call.headers.get('authorization')?.replace('Bearer ', '') ?? ''
+    if (!known.has(key)) return reply.json(401, { error: { message: 'wrong key' } })
+    return answerWith({ input: 1, output: 1 }, [key])(call, reply)
   })
 }
 
@@ -98,13 +83,13 @@ interface Tenant {
 
 test('K3, A4: a new master secret under load, killed and resumed, and the old one dropped: nothing fails', async () => {
   const ownKeys = new Set(['platform-key'])
-  await using upstream = startUpstream(ownKeys)
+  const upstream = startUpstream(ownKeys)
   const port = freePort()
   const url = `http://127.0.0.1:${port}`
   writeFileSync(
     join(folder, 'tollgate.yaml'),
     `server: { port: ${port}, local_models: off }
-providers: [{ id: acme, dialect: openai-chat, base_url: "http://127.0.0.1:${upstream.port}/v1", api_key: platform-key }]
+providers: [{ id: acme, dialect: openai-chat, base_url: "${upstream.url}/v1", api_key: platform-key }]
 models: [{ id: acme/m, price: free, routes: [{ provider: acme, model: m }] }]
 `,
   )
@@ -123,9 +108,8 @@ models: [{ id: acme/m, price: free, routes: [{ provider: acme, model: m }] }]
 
   /** The content, which is the own key that reached the provider, or the status; undefined while no gateway listens. */
   async function call({ key }: Tenant): Promise<string | undefined> {
-    const body = JSON.stringify({ model: 'acme/m', messages: [{ role: 'user', content: 'hi' }] })
-    const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
-    const response = await fetch(`${url}/v1/chat/completions`, { method: 'POST', headers, body }).catch(() => undefined)
+    const body = { model: 'acme/m', messages: [{ role: 'user', content: 'hi' }] }
+    const response = await post({ url, key }, '/v1/chat/completions', body).catch(() => undefined)
     // While it drains it says so, as for every restart.
     if (response === undefined || response.status === 503) return undefined
     const text = await response.text()
@@ -200,4 +184,5 @@ models: [{ id: acme/m, price: free, routes: [{ provider: acme, model: m }] }]
 
   // The old secret opens nothing any more.
   expect(await run('serve', {})).toMatchObject({ exit: 1, err: expect.stringContaining('is not the one') })
+  upstream.stop()
 })

@@ -4,6 +4,7 @@
 
 import { afterAll, describe, expect, test } from 'bun:test'
 import { type DialectName, dialectOfPath } from '../conformance/cells.ts'
+import { post } from '../parts/ask.ts'
 import { type Gateway, stopAll } from '../parts/gateway.ts'
 import { findPostgresPrograms } from '../parts/postgres.ts'
 import { findRedisProgram, startRedis } from '../parts/redis.ts'
@@ -28,11 +29,7 @@ async function run(
     const { headers, body } = agent.request(`test/${dialect}`, session, turn)
     const at = replicas[turn % replicas.length] as Gateway
     const before = upstream.calls.length
-    const response = await fetch(at.url + agent.path, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${replicas[0]?.key}`, 'content-type': 'application/json', ...headers },
-      body: JSON.stringify(body),
-    })
+    const response = await post({ url: at.url, key: replicas[0]?.key ?? '' }, agent.path, body, headers)
     const text = await response.text()
     expect([response.status, text.slice(0, 300)]).toEqual([200, expect.any(String)])
     expect(upstream.calls.length).toBe(before + 1)
@@ -130,11 +127,7 @@ describe.skipIf(findPostgresPrograms() === undefined)('an agent on two replicas 
       // One turn at the first replica finds the route down and moves on.
       const { headers, body } = agent.request('test/chat', 'moved', 3)
       const ask = (at: Gateway) =>
-        fetch(at.url + agent.path, {
-          method: 'POST',
-          headers: { authorization: `Bearer ${pair[0].key}`, 'content-type': 'application/json', ...headers },
-          body: JSON.stringify(body),
-        }).then((response) => response.text())
+        post({ url: at.url, key: pair[0].key }, agent.path, body, headers).then((response) => response.text())
       await ask(pair[0])
       upstream.handle(answerHello)
       // The other one, which has seen no failure, follows. Writes to Redis are not awaited.

@@ -5,17 +5,16 @@ import {
   type ClientSettings,
   chatClientNames,
   createChatClient,
-  createMessageClient,
   expectedException,
-  isChatClient,
   messageClientNames,
   readError,
 } from '../parts/official-clients.ts'
 import { startUpstream } from '../parts/upstream.ts'
+import { chatWords } from '../parts/upstream-words.ts'
+import { createTalk } from './talk.ts'
 
 // A gateway that stops while it still works: running requests are finished, a late request gets a retryable error.
 
-const user = { role: 'user' as const, content: 'hi' }
 const names = [...chatClientNames, ...messageClientNames]
 const early = new Map<ClientName, NonNullable<ClientSettings['fetch']>>()
 /** Lets the provider end the stream that is running. */
@@ -23,15 +22,14 @@ const release = Promise.withResolvers<void>()
 
 const upstream = startUpstream(async (_, reply) => {
   await reply.startStream()
-  await reply.chunk(chunk({ role: 'assistant', content: 'half ' }, null))
+  await reply.chunk(chatWords.opening + chatWords.says('half '))
   await release.promise
-  await reply.chunk(chunk({ content: 'and half' }, 'stop'))
-  await reply.chunk('data: [DONE]\n\n')
+  await reply.chunk(chatWords.says('and half') + chatWords.ending)
   await reply.finish()
 })
 const gateway = await startGateway({ config: upstreamConfig(upstream.url) })
 const client = createChatClient('openai 7', { baseURL: `${gateway.url}/v1`, apiKey: gateway.key })
-const stream = client.chat.completions.stream({ model: 'test/chat', messages: [user] })
+const stream = client.chat.completions.stream({ model: 'test/chat', messages: [{ role: 'user', content: 'hi' }] })
 const running = stream.finalContent().then(String)
 await stream.emitted('content')
 for (const name of names) early.set(name, await openEarly(gateway.url))
@@ -41,11 +39,6 @@ afterAll(async () => {
   await stopped
   upstream.stop()
 })
-
-function chunk(delta: object, finish: string | null): string {
-  const choices = [{ index: 0, delta, finish_reason: finish }]
-  return `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'x', choices })}\n\n`
-}
 
 /** A fetch whose request has begun: its first bytes have arrived, the others follow when it is called. */
 async function openEarly(url: string): Promise<NonNullable<ClientSettings['fetch']>> {
@@ -90,13 +83,7 @@ function readResponse(text: string): Response {
 function send(name: ClientName): PromiseLike<unknown> {
   const fetching = early.get(name)
   if (!fetching) throw new Error('every client has its connection')
-  const settings = { apiKey: gateway.key, fetch: fetching }
-  if (isChatClient(name)) {
-    const client = createChatClient(name, { ...settings, baseURL: `${gateway.url}/v1` })
-    return client.chat.completions.create({ model: 'sandbox/echo', messages: [user] })
-  }
-  const client = createMessageClient(name, { ...settings, baseURL: gateway.url })
-  return client.messages.create({ model: 'sandbox/echo', max_tokens: 9, messages: [user] })
+  return createTalk(name, gateway, { fetch: fetching })({ model: 'sandbox/echo', turns: ['hi'] }, 'whole')
 }
 
 test.each(names)('%s: a late request gets a retryable error', async (name) => {

@@ -7,6 +7,7 @@ import { OpenAIEmbeddings } from '@langchain/openai'
 import OpenAI from 'openai'
 import { invokeEmbedding, predictEmbedding } from '../../src/providers/wrapping/embeddings.ts'
 import { createWallets } from '../money/wallets.ts'
+import { post } from '../parts/ask.ts'
 import { createThrowAwayFolder } from '../parts/engines.ts'
 import { startGateway, stopAll } from '../parts/gateway.ts'
 import { startUpstream, type UpstreamHandler } from '../parts/upstream.ts'
@@ -41,11 +42,7 @@ afterAll(() => stopAll(gateway, upstream))
 const client = new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey: gateway.key, maxRetries: 0 })
 
 const embed = (body: object | string, headers: Record<string, string> = {}) =>
-  fetch(`${gateway.url}/v1/embeddings`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${gateway.key}`, 'content-type': 'application/json', ...headers },
-    body: typeof body === 'string' ? body : JSON.stringify(body),
-  })
+  post(gateway, '/v1/embeddings', body, headers)
 const vectors = '[{"object":"embedding","index":0,"embedding":[0.0012300,-1.5E-3, 7e0]}]'
 const answerWith =
   (tokens: number, data = vectors): UpstreamHandler =>
@@ -356,11 +353,7 @@ test.each<[string, string, object, number, string]>([
   ['a provider without embeddings', '/v1/embeddings', { model: 'test/claude', input: 'a' }, 404, 'makes no embeddings'],
   ['tokens for Gemini', '/v1/embeddings', { model: 'test/google', input: [1, 2] }, 400, 'not tokens'],
 ])('%s is refused with what to do', async (_, path, body, status, says) => {
-  const response = await fetch(gateway.url + path, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${gateway.key}`, 'content-type': 'application/json' },
-    body: JSON.stringify(body),
-  })
+  const response = await post(gateway, path, body)
   expect(await response.text()).toContain(says)
   expect(response.status).toBe(status)
 })

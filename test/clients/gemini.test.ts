@@ -211,49 +211,22 @@ test('Gemini’s own thought signature comes back to Gemini on its call', async 
   expect(sent.contents[1]?.parts[0]).toMatchObject({ functionCall: { name: 'look' }, thoughtSignature: 'c2lnbmVk' })
 })
 
+const ok = { 'x-goog-api-key': gateway.key }
+const asking = { contents: [user('x')] }
+const generate = 'sandbox/echo:generateContent'
+const invalid = ['INVALID_ARGUMENT', 'INVALID_REQUEST'] as const
+
 test.each<[string, string, object, Record<string, string>, number, string, string]>([
-  ['no key', 'sandbox/echo:generateContent', {}, {}, 401, 'UNAUTHENTICATED', 'UNAUTHORIZED'],
-  [
-    'a wrong key',
-    'sandbox/echo:generateContent',
-    {},
-    { 'x-goog-api-key': 'nope' },
-    401,
-    'UNAUTHENTICATED',
-    'UNAUTHORIZED',
-  ],
-  ['an unknown model', 'nope:generateContent', { contents: [user('x')] }, { key: '' }, 404, 'NOT_FOUND', 'NOT_FOUND'],
-  ['an unknown verb', 'sandbox/echo:predict', {}, { key: '' }, 404, 'NOT_FOUND', 'NOT_FOUND'],
-  ['no contents', 'sandbox/echo:generateContent', {}, { key: '' }, 400, 'INVALID_ARGUMENT', 'INVALID_REQUEST'],
-  [
-    'cached contents',
-    'sandbox/echo:generateContent',
-    { contents: [user('x')], cachedContent: 'a' },
-    { key: '' },
-    400,
-    'INVALID_ARGUMENT',
-    'INVALID_REQUEST',
-  ],
-  [
-    'an embedding model',
-    'sandbox/embed:generateContent',
-    { contents: [user('x')] },
-    { key: '' },
-    400,
-    'INVALID_ARGUMENT',
-    'INVALID_REQUEST',
-  ],
-  [
-    'a throttled model',
-    'sandbox/throttled:generateContent',
-    { contents: [user('x')] },
-    { key: '' },
-    429,
-    'RESOURCE_EXHAUSTED',
-    'LIMIT_EXCEEDED',
-  ],
+  ['no key', generate, {}, {}, 401, 'UNAUTHENTICATED', 'UNAUTHORIZED'],
+  ['a wrong key', generate, {}, { 'x-goog-api-key': 'nope' }, 401, 'UNAUTHENTICATED', 'UNAUTHORIZED'],
+  ['an unknown model', 'nope:generateContent', asking, ok, 404, 'NOT_FOUND', 'NOT_FOUND'],
+  ['an unknown verb', 'sandbox/echo:predict', {}, ok, 404, 'NOT_FOUND', 'NOT_FOUND'],
+  ['no contents', generate, {}, ok, 400, ...invalid],
+  ['cached contents', generate, { ...asking, cachedContent: 'a' }, ok, 400, ...invalid],
+  ['an embedding model', 'sandbox/embed:generateContent', asking, ok, 400, ...invalid],
+  ['a throttled model', 'sandbox/throttled:generateContent', asking, ok, 429, 'RESOURCE_EXHAUSTED', 'LIMIT_EXCEEDED'],
 ])('%s is an error in Google’s form', async (_, target, body, headers, code, status, reason) => {
-  const response = await call(target, body, 'key' in headers ? { 'x-goog-api-key': gateway.key } : headers)
+  const response = await call(target, body, headers)
   const { error } = (await response.json()) as Reply
   expect(response.status).toBe(code)
   expect(error).toMatchObject({ code, status, message: expect.any(String) })

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { type Gateway, startGateway, stopAll, upstreamConfig } from '../parts/gateway.ts'
 import { startUpstream, type Upstream, type UpstreamReply } from '../parts/upstream.ts'
+import { usageIn, wordsOf } from '../parts/upstream-words.ts'
 
 // The headers of every kind of answer, as a whole: what must be there is, and nothing else comes through.
 
@@ -91,34 +92,9 @@ const foreign = {
   'access-control-allow-origin': '*',
 }
 
-const chatUsage = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 }
-const messageUsage = { input_tokens: 10, output_tokens: 5 }
-const chatReply = {
-  choices: [{ index: 0, finish_reason: 'stop', message: { role: 'assistant', content: 'hi' } }],
-  usage: chatUsage,
-}
-const messageReply = {
-  type: 'message',
-  role: 'assistant',
-  content: [{ type: 'text', text: 'hi' }],
-  usage: messageUsage,
-}
-const chatRecords =
-  'data: {"choices":[{"index":0,"delta":{"role":"assistant","content":"hi"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
-const messageRecords = [
-  { type: 'message_start', message: { ...messageReply, content: [] } },
-  { type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } },
-  { type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: 'hi' } },
-  { type: 'content_block_stop', index: 0 },
-  { type: 'message_delta', delta: { stop_reason: 'end_turn' }, usage: messageUsage },
-  { type: 'message_stop' },
-]
-  .map((data) => `event: ${data.type}\ndata: ${JSON.stringify(data)}\n\n`)
-  .join('')
-
 const surfaces = [
-  { path: '/v1/chat/completions', provider: 'chatty', model: 'chat', reply: chatReply, records: chatRecords },
-  { path: '/v1/messages', provider: 'messy', model: 'messages', reply: messageReply, records: messageRecords },
+  { path: '/v1/chat/completions', provider: 'chatty', model: 'chat', words: wordsOf('chat') },
+  { path: '/v1/messages', provider: 'messy', model: 'messages', words: wordsOf('messages') },
 ] as const
 
 /** Written by the server itself, for the connection. */
@@ -138,6 +114,7 @@ function namesOf(response: Response): string[] {
 
 for (const surface of surfaces) {
   describe(surface.path, () => {
+    const said = { texts: ['hi'], usage: usageIn(surface.model, { input: 10, output: 5 }) }
     const ask = (stream: boolean, respond: (reply: UpstreamReply) => Promise<void>) => {
       upstream.handle((_, reply) => respond(reply))
       return send('POST', surface.path, { ...version, body: echo({ model: `test/${surface.model}`, stream }) })
@@ -152,7 +129,7 @@ for (const surface of surfaces) {
     }
 
     test('a whole answer says who served it and what it cost, and nothing of the provider', async () => {
-      const response = await ask(false, (reply) => reply.json(200, { id: 'x', model: 'y', ...surface.reply }, foreign))
+      const response = await ask(false, (reply) => reply.json(200, surface.words.whole(said), foreign))
       expectServed(response)
       expect(namesOf(response)).toEqual([...always, 'x-tollgate-cost'].sort())
       expect(response.headers.get('content-type')).toBe('application/json')
@@ -163,7 +140,7 @@ for (const surface of surfaces) {
     test('a stream says who serves it, and nothing of the provider', async () => {
       const response = await ask(true, async (reply) => {
         await reply.startStream(foreign)
-        await reply.chunk(surface.records)
+        await reply.chunk(surface.words.opening(said) + surface.words.text('hi') + surface.words.ending(said))
         await reply.finish()
       })
       await response.arrayBuffer()

@@ -8,8 +8,8 @@ import { zodTextFormat } from 'openai/helpers/zod'
 import { z } from 'zod'
 import { openaiResponses } from '../../src/dialects/openai-responses/index.ts'
 import { Failure, type FailureCode, failureTable } from '../../src/kernel/failure.ts'
+import { createWallets } from '../money/wallets.ts'
 import { startGateway } from '../parts/gateway.ts'
-import { manage } from '../parts/manage.ts'
 
 const gateway = await startGateway({ env: { TOLLGATE_BODY_BYTES_MAX: '1048576' } })
 afterAll(() => gateway.stop())
@@ -107,10 +107,7 @@ test('the reasoning of one turn is taken back in the next', async () => {
 
 /** A client of a workspace without credit. */
 async function penniless(): Promise<OpenAI> {
-  const { id } = await manage(gateway, 'POST', '/api/workspaces', { name: 'poor' })
-  const project = await manage(gateway, 'POST', `/api/workspaces/${id}/projects`, { name: 'p' })
-  const { secret } = await manage(gateway, 'POST', `/api/projects/${project.id}/keys`, { name: 'k' })
-  return client.withOptions({ apiKey: secret })
+  return client.withOptions({ apiKey: (await createWallets(gateway).open()).key })
 }
 const priced = { model: 'sandbox/echo', input: 'hi' }
 

@@ -5,13 +5,13 @@ import { createJumpClock, type JumpClock } from '../parts/jump-clock.ts'
 import {
   type ClientName,
   chatClientNames,
-  createChatClient,
-  createMessageClient,
   isChatClient,
   messageClientNames,
   readError,
 } from '../parts/official-clients.ts'
-import { startUpstream, type Upstream, type UpstreamReply } from '../parts/upstream.ts'
+import { startUpstream, type Upstream } from '../parts/upstream.ts'
+import { answerWith } from '../parts/upstream-words.ts'
+import { createTalk } from './talk.ts'
 
 // How the clients' own retries read our headers. Their waits are written down and cut short, so that nothing here
 // depends on how long anything takes.
@@ -63,36 +63,13 @@ afterEach(() => {
 })
 afterAll(() => timers.mockRestore())
 
-const user = { role: 'user' as const, content: 'hi' }
-
 /** One call with retries allowed; answers with the text. */
-async function say(
-  name: ClientName,
-  model: string,
-  maxRetries: number,
-  headers: Record<string, string> = {},
-): Promise<string> {
-  const settings = { apiKey: gateway.key, maxRetries }
-  if (isChatClient(name)) {
-    const client = createChatClient(name, { ...settings, baseURL: `${gateway.url}/v1` })
-    const reply = await client.chat.completions.create({ model, messages: [user] }, { headers })
-    return reply.choices[0]?.message.content ?? ''
-  }
-  const client = createMessageClient(name, { ...settings, baseURL: gateway.url })
-  const reply = await client.messages.create({ model, max_tokens: 9, messages: [user] }, { headers })
-  return reply.content.map((block) => (block.type === 'text' ? block.text : '')).join('')
+async function say(name: ClientName, model: string, maxRetries: number, defaultHeaders = {}): Promise<string> {
+  const talk = createTalk(name, gateway, { maxRetries, defaultHeaders })
+  return (await talk({ model, turns: ['hi'] }, 'whole')).text
 }
 
-function answer(name: ClientName, reply: UpstreamReply): Promise<void> {
-  if (isChatClient(name)) {
-    const choices = [{ index: 0, finish_reason: 'stop', message: { role: 'assistant', content: 'there' } }]
-    const usage = { prompt_tokens: 5, completion_tokens: 1, total_tokens: 6 }
-    return reply.json(200, { id: 'c', object: 'chat.completion', created: 1, model: 'x', choices, usage })
-  }
-  const content = [{ type: 'text', text: 'there' }]
-  const usage = { input_tokens: 5, output_tokens: 1 }
-  return reply.json(200, { id: 'm', type: 'message', role: 'assistant', model: 'x', content, usage })
-}
+const answer = answerWith({ input: 5, output: 1 }, ['there'])
 
 /** How often the gateway was asked for the model since the count began. */
 function requestCounter(model: string): () => number {
@@ -106,7 +83,7 @@ for (const name of [...chatClientNames, ...messageClientNames]) {
     const model = isChatClient(name) ? 'test/chat' : 'test/messages'
 
     test('does not send a request again by itself whose charge is unknown and that has no idempotency key', async () => {
-      upstream.handle((_, reply) => answer(name, reply))
+      upstream.handle(answer)
       unknownCharges = 1
       const error = await readError(name, say(name, model, 2))
       expect(error).toMatchObject({ status: 503, code: 'OVERLOADED' })
@@ -114,7 +91,7 @@ for (const name of [...chatClientNames, ...messageClientNames]) {
     })
 
     test('sends one whose charge is unknown again under its idempotency key, and gets the first answer unpaid', async () => {
-      upstream.handle((_, reply) => answer(name, reply))
+      upstream.handle(answer)
       unknownCharges = 1
       expect(await say(name, model, 5, { 'idempotency-key': 'k' })).toBe('there')
       expect(upstream.calls).toHaveLength(1)
@@ -130,9 +107,9 @@ for (const name of [...chatClientNames, ...messageClientNames]) {
 
     test('comes back after the wait and gets its answer', async () => {
       let calls = 0
-      upstream.handle((_, reply) => {
+      upstream.handle((call, reply) => {
         calls += 1
-        if (calls > 1) return answer(name, reply)
+        if (calls > 1) return answer(call, reply)
         return reply.json(429, { error: { message: 'slow down' } }, { 'retry-after': '7' })
       })
       expect(await say(name, model, 1)).toBe('there')

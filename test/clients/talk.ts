@@ -54,22 +54,19 @@ export type Talk = (ask: Ask, mode: Mode) => Promise<ClientReply>
 
 export function createTalk(
   name: ClientName | ResponseClientName,
-  gateway: { readonly url: string; readonly key: string },
+  { url, key }: { readonly url: string; readonly key: string },
+  more: Partial<ClientSettings> = {},
 ): Talk {
+  const settings: ClientSettings = { baseURL: `${url}/v1`, apiKey: key, ...more }
   if (isResponseClient(name)) {
-    const settings = { baseURL: `${gateway.url}/v1`, apiKey: gateway.key }
     const client = createResponseClient(name, settings)
     return (ask, mode) => (mode === 'whole' ? responseWhole(client, ask) : responseStreamed(client, ask))
-  }
-  const settings: ClientSettings = {
-    baseURL: isChatClient(name) ? `${gateway.url}/v1` : gateway.url,
-    apiKey: gateway.key,
   }
   if (isChatClient(name)) {
     const client = createChatClient(name, settings)
     return (ask, mode) => (mode === 'whole' ? chatWhole(client, ask) : chatStreamed(client, ask))
   }
-  const client = createMessageClient(name, settings)
+  const client = createMessageClient(name, { ...settings, baseURL: url })
   return (ask, mode) => (mode === 'whole' ? messageWhole(client, ask) : messageStreamed(client, ask))
 }
 
@@ -113,13 +110,7 @@ async function chatWhole(client: OpenAI, ask: Ask): Promise<ClientReply> {
 }
 
 async function chatStreamed(client: OpenAI, ask: Ask): Promise<ClientReply> {
-  let headers = new Headers()
-  // The accumulator keeps the response to itself.
-  const fetching: ClientSettings['fetch'] = async (input, init) => {
-    const response = await fetch(input, init)
-    headers = response.headers
-    return response
-  }
+  const { headers, fetching } = watchHeaders()
   const body = { ...chatBody(ask), stream: true as const, stream_options: { include_usage: true } }
   const stream = client.withOptions({ fetch: fetching }).chat.completions.stream(body)
   let thinking = ''
@@ -130,7 +121,24 @@ async function chatStreamed(client: OpenAI, ask: Ask): Promise<ClientReply> {
   })
   const data = await stream.finalChatCompletion()
   models.add(data.model)
-  return { ...readChat(data), thinking, models: [...models], requestId: headers.get('x-request-id'), headers }
+  return {
+    ...readChat(data),
+    thinking,
+    models: [...models],
+    requestId: headers().get('x-request-id'),
+    headers: headers(),
+  }
+}
+
+/** The accumulators keep the response to themselves. */
+function watchHeaders() {
+  let headers = new Headers()
+  const fetching: ClientSettings['fetch'] = async (input, init) => {
+    const response = await fetch(input, init)
+    headers = response.headers
+    return response
+  }
+  return { headers: () => headers, fetching }
 }
 
 /** A field that chat clients pass on and do not type. */
@@ -262,19 +270,14 @@ async function responseWhole(client: OpenAI, ask: Ask): Promise<ClientReply> {
 }
 
 async function responseStreamed(client: OpenAI, ask: Ask): Promise<ClientReply> {
-  let headers = new Headers()
-  const fetching: ClientSettings['fetch'] = async (input, init) => {
-    const response = await fetch(input, init)
-    headers = response.headers
-    return response
-  }
+  const { headers, fetching } = watchHeaders()
   const body = { ...responseBody(ask), stream: true as const }
   const stream = client.withOptions({ fetch: fetching }).responses.stream(body)
   const models = new Set<string>()
   stream.on('response.created', (event) => void models.add(event.response.model))
   const data = await stream.finalResponse()
   models.add(data.model)
-  return { ...readResponse(data), models: [...models], requestId: headers.get('x-request-id'), headers }
+  return { ...readResponse(data), models: [...models], requestId: headers().get('x-request-id'), headers: headers() }
 }
 
 function readResponse({ output, output_text, status, incomplete_details, usage }: OpenAI.Responses.Response) {

@@ -2,15 +2,16 @@
 // on. Two models stand for each direction that translates: what a model takes decides what can be carried.
 
 import type { ContentTags } from '../../src/dialects/canonical/translation.ts'
+import { ask } from '../parts/ask.ts'
 import { contentTagsOf, tagged } from '../parts/content-tags.ts'
-import { type Gateway, startGateway } from '../parts/gateway.ts'
+import { type Gateway, startGateway, stopAll } from '../parts/gateway.ts'
 import { createJumpClock } from '../parts/jump-clock.ts'
-import { addressed } from '../parts/surfaces.ts'
+import { chat, gemini, messages, responses, type TestSurface } from '../parts/surfaces.ts'
 import { startUpstream, type Upstream, type UpstreamHandler } from '../parts/upstream.ts'
 import { isGeminiPath } from '../parts/upstream-words.ts'
 
 /** The dialects of callers. */
-export type SurfaceName = 'chat' | 'messages' | 'responses' | 'gemini'
+export type SurfaceName = TestSurface['name']
 /** The dialects of providers. */
 export type DialectName = SurfaceName
 
@@ -28,12 +29,22 @@ export interface Pair {
 const catalogId = (upstream: DialectName, upstreamModel: string): string =>
   `test/${upstream === 'responses' ? 'responses-' : ''}${upstreamModel}`
 
+export const surfaces: Readonly<Record<SurfaceName, TestSurface>> = { chat, messages, responses, gemini }
+
 const pair = <Surface extends SurfaceName>(surface: Surface, upstream: DialectName, upstreamModel: string) => ({
   surface,
   upstream,
   model: catalogId(upstream, upstreamModel),
   upstreamModel,
 })
+
+const upstreamModels: Readonly<Record<DialectName, readonly string[]>> = {
+  chat: ['gpt-5.6', 'plain-1'],
+  messages: ['claude-opus-5-5', 'claude-sonnet-4-5'],
+  gemini: ['gemini-3.8-flash'],
+  responses: ['gpt-5.6'],
+}
+const names = ['chat', 'messages', 'responses', 'gemini'] as const
 
 export const pairs: readonly Pair[] = [
   pair('chat', 'chat', 'gpt-5.6'),
@@ -61,34 +72,16 @@ export const pairs: readonly Pair[] = [
 ]
 
 /** One pair for each way from provider to caller: what is said does not depend on the model. */
-export const replyPairs: readonly Pair[] = [
-  pair('chat', 'chat', 'plain-1'),
-  pair('chat', 'messages', 'claude-sonnet-4-5'),
-  pair('messages', 'messages', 'claude-sonnet-4-5'),
-  pair('messages', 'chat', 'plain-1'),
-  pair('chat', 'gemini', 'gemini-3.8-flash'),
-  pair('messages', 'gemini', 'gemini-3.8-flash'),
-  pair('chat', 'responses', 'gpt-5.6'),
-  pair('messages', 'responses', 'gpt-5.6'),
-  pair('responses', 'responses', 'gpt-5.6'),
-  pair('responses', 'chat', 'plain-1'),
-  pair('responses', 'messages', 'claude-sonnet-4-5'),
-  pair('responses', 'gemini', 'gemini-3.8-flash'),
-  pair('gemini', 'gemini', 'gemini-3.8-flash'),
-  pair('gemini', 'chat', 'plain-1'),
-  pair('gemini', 'messages', 'claude-sonnet-4-5'),
-  pair('gemini', 'responses', 'gpt-5.6'),
-]
+export const replyPair = (surface: SurfaceName, upstream: DialectName): Pair =>
+  pair(surface, upstream, upstreamModels[upstream].at(-1) ?? '')
+export const replyPairs: readonly Pair[] = pairs
+  .map(({ surface, upstream }) => replyPair(surface, upstream))
+  .filter(
+    ({ surface, model }, at, all) => at === all.findIndex((one) => one.surface === surface && one.model === model),
+  )
 
 export function withModel({ surface, upstream }: Pair, upstreamModel: string): Pair {
   return pair(surface, upstream, upstreamModel)
-}
-
-export const surfacePaths: Readonly<Record<SurfaceName, string>> = {
-  chat: '/v1/chat/completions',
-  messages: '/v1/messages',
-  responses: '/v1/responses',
-  gemini: '/v1beta/models',
 }
 
 export function dialectOfPath(path: string): DialectName {
@@ -104,29 +97,26 @@ const providerOf: Readonly<Record<DialectName, string>> = {
   responses: 'respondent',
 }
 
-const upstreamModels: readonly (readonly [string, DialectName])[] = [
-  ['gpt-5.6', 'chat'],
-  ['plain-1', 'chat'],
-  ['deepseek-v4-pro', 'chat'],
-  ['claude-opus-5-5', 'messages'],
-  ['claude-sonnet-4-5', 'messages'],
-  ['claude-opus-4-1', 'messages'],
-  ['gemini-3.8-flash', 'gemini'],
-  ['gemini-2.5-flash', 'gemini'],
-  ['gpt-5.6', 'responses'],
-]
+/** Models that only some tests are about. */
+const furtherModels: Readonly<Partial<Record<DialectName, readonly string[]>>> = {
+  chat: ['deepseek-v4-pro'],
+  messages: ['claude-opus-4-1'],
+  gemini: ['gemini-2.5-flash'],
+}
 
 /** Per million tokens: 1.00 in, 2.00 out, 0.10 cached, 1.25 written. */
 const price =
   '{ input: "1.00", output: "2.00", cache_read: "0.10", cache_write: "1.25", cache_write_1h: "2.00", web_search: "10.00" }'
 
 function configOf(url: string): string {
-  const models = upstreamModels.map(
-    ([model, upstream]) => `  - id: ${catalogId(upstream, model)}
+  const models = names.flatMap((upstream) =>
+    [...upstreamModels[upstream], ...(furtherModels[upstream] ?? [])].map(
+      (model) => `  - id: ${catalogId(upstream, model)}
     price: ${price}
     max_output_tokens: 8000
     default_max_tokens: 4096
     routes: [{ provider: ${providerOf[upstream]}, model: ${model} }]`,
+    ),
   )
   return `providers:
   - { id: chatty, dialect: openai-chat, base_url: "${url}/v1", api_key: upstream-secret-chat }
@@ -161,25 +151,8 @@ export async function openStage(handler: UpstreamHandler, settings = ''): Promis
     calm: () => clock.jump(86_400),
     gateway,
     upstream,
-    ask: ({ surface, model }, members, headers = {}) => {
-      const { path, body } = addressed(
-        { name: surface, path: surfacePaths[surface] },
-        tagged(JSON.stringify({ model, ...members }), tags),
-      )
-      return fetch(gateway.url + path, {
-        method: 'POST',
-        headers: {
-          authorization: `Bearer ${gateway.key}`,
-          'content-type': 'application/json',
-          ...(surface === 'messages' ? { 'anthropic-version': '2023-06-01' } : {}),
-          ...headers,
-        },
-        body,
-      })
-    },
-    async stop() {
-      await gateway.stop()
-      upstream.stop()
-    },
+    ask: ({ surface, model }, members, headers) =>
+      ask(gateway, surfaces[surface], tagged(JSON.stringify({ model, ...members }), tags), headers),
+    stop: () => stopAll(gateway, upstream),
   }
 }

@@ -8,11 +8,12 @@ import { Secret } from '../../src/kernel/secret.ts'
 import { callEndpoint } from '../../src/providers/call-endpoint.ts'
 import type { Endpoint, Provider } from '../../src/providers/provider.ts'
 import { createSign, signAws } from '../../src/providers/signing.ts'
+import { post } from '../parts/ask.ts'
 import { chunkFrame, eventFrame } from '../parts/event-frames.ts'
 import { startGateway, stopAll } from '../parts/gateway.ts'
 import { startUpstream, type UpstreamCall, type UpstreamHandler } from '../parts/upstream.ts'
 import { answerHello } from '../parts/upstream-words.ts'
-import { type Pair, type SurfaceName, surfacePaths } from './cells.ts'
+import { type Pair, type SurfaceName, surfaces } from './cells.ts'
 import { readReply } from './replies/read-reply.ts'
 import { requestCell } from './request-cells.ts'
 import { requestFixtures } from './requests/index.ts'
@@ -44,17 +45,9 @@ const everyWay = [
   ['messages', false],
 ] as const
 
-async function ask(surface: SurfaceName, body: object, headers: Record<string, string> = {}): Promise<Response> {
-  return fetch(gateway.url + surfacePaths[surface], {
-    method: 'POST',
-    headers: {
-      authorization: `Bearer ${gateway.key}`,
-      'content-type': 'application/json',
-      ...(surface === 'messages' && { 'anthropic-version': '2023-06-01' }),
-      ...headers,
-    },
-    body: JSON.stringify({ max_tokens: 50, messages: [{ role: 'user', content: 'hi' }], ...body }),
-  })
+function ask(surface: SurfaceName, body: object, headers: Record<string, string> = {}): Promise<Response> {
+  const members = { max_tokens: 50, messages: [{ role: 'user', content: 'hi' }], ...body }
+  return post(gateway, surfaces[surface].path, members, { ...surfaces[surface].headers, ...headers })
 }
 
 function lastCall(): UpstreamCall {

@@ -3,9 +3,9 @@
 
 import { afterAll, describe, expect, test } from 'bun:test'
 import { LLMock } from '@copilotkit/aimock'
+import { ask as askGateway } from '../parts/ask.ts'
 import { startGateway, stopAll } from '../parts/gateway.ts'
-import { addressed } from '../parts/surfaces.ts'
-import { type SurfaceName, surfacePaths } from './cells.ts'
+import { type SurfaceName, surfaces } from './cells.ts'
 import { readReply } from './replies/read-reply.ts'
 
 const upstreams = {
@@ -78,16 +78,7 @@ async function ask(surface: SurfaceName, upstream: UpstreamName, stream: boolean
     stream,
     ...(surface === 'chat' && stream && { stream_options: { include_usage: true } }),
   }
-  const sent = addressed({ name: surface, path: surfacePaths[surface] }, JSON.stringify(body))
-  const response = await fetch(gateway.url + sent.path, {
-    method: 'POST',
-    headers: {
-      authorization: `Bearer ${gateway.key}`,
-      'content-type': 'application/json',
-      'anthropic-version': '2023-06-01',
-    },
-    body: sent.body,
-  })
+  const response = await askGateway(gateway, surfaces[surface], body)
   const text = await response.text()
   if (response.status !== 200) throw new Error(`${response.status} ${text}`)
   return readReply(surface, text, { stream })

@@ -3,7 +3,7 @@
 // cells.
 
 import { afterAll, describe, expect, test } from 'bun:test'
-import { openStage, type Pair, replyPairs, withModel } from './cells.ts'
+import { openStage, type Pair, replyPair, replyPairs, withModel } from './cells.ts'
 import { chatBytes } from './replies/chat-bytes.ts'
 import { replyFixtures } from './replies/index.ts'
 import { messagesBytes, textBlock } from './replies/messages-bytes.ts'
@@ -61,7 +61,7 @@ describe.each(replyPairs)('$upstream → $surface', (pair) => {
 })
 
 test('a stop sequence that the provider cannot match is matched here, and ends its stream', async () => {
-  const pair = withModel(replyPairs[3] as Pair, 'gpt-5.6')
+  const pair = withModel(replyPair('messages', 'chat'), 'gpt-5.6')
   stage.upstream.handle(
     answerWith(() =>
       chatBytes({
@@ -80,7 +80,7 @@ test('a stop sequence that the provider cannot match is matched here, and ends i
 })
 
 test('an answer of several texts is one text to a chat caller, in the order of the blocks', async () => {
-  const pair = replyPairs[1] as Pair
+  const pair = replyPair('chat', 'messages')
   stage.upstream.handle(
     answerWith(() => messagesBytes({ blocks: [textBlock('One, '), textBlock('two.')], stop: 'end_turn' })),
   )

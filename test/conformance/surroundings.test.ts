@@ -28,10 +28,10 @@ const models = ['test/chat', 'test/messages']
 const say = (surface: TestSurface, model: string, changed: object = {}, headers: Record<string, string> = {}) =>
   ask(gateway, surface, { ...JSON.parse(bodyOf(surface)), model, ...changed }, headers)
 const countPath: TestSurface = { ...messages, path: '/v1/messages/count_tokens' }
-const count = async (fields: object, model = 'test/chat') => {
-  const response = await ask(gateway, countPath, { model, messages: [{ role: 'user', content: 'hi' }], ...fields })
-  return ((await response.json()) as { input_tokens: number }).input_tokens
-}
+const askCount = (model: string, fields: object = {}, at = gateway) =>
+  ask(at, countPath, { model, messages: [{ role: 'user', content: 'hi' }], ...fields })
+const count = async (fields: object, model = 'test/chat') =>
+  ((await (await askCount(model, fields)).json()) as { input_tokens: number }).input_tokens
 
 describe('versions and keys', () => {
   test.each(['2023-06-01', '2026-10-21', '2025-01-01'])('vector 55: the version %s is taken', async (version) => {
@@ -124,7 +124,7 @@ test('pitfall 152: an encoded answer is none, and no encoding or length of the p
 describe('counting', () => {
   test('vector 98, pitfall 155 and 157: a model without such a call is counted here, and marked so', async () => {
     const before = upstream.calls.length
-    const response = await ask(gateway, countPath, { model: 'test/chat', messages: [{ role: 'user', content: 'hi' }] })
+    const response = await askCount('test/chat')
     const body = (await response.json()) as Record<string, number>
     expect(Object.keys(body)).toEqual(['input_tokens'])
     expect(body.input_tokens).toBeGreaterThan(0)
@@ -142,10 +142,7 @@ describe('counting', () => {
       upstream.handle((call, reply) =>
         call.path.endsWith('/count_tokens') ? reply.json(status, { error: { message: 'no' } }) : hello(call, reply),
       )
-      const response = await ask(gateway, countPath, {
-        model: 'test/messages',
-        messages: [{ role: 'user', content: 'hi' }],
-      })
+      const response = await askCount('test/messages')
       expect(response.status).toBe(200)
       expect(response.headers.get('x-tollgate-usage')).toBe('estimated')
       for (let i = 0; i < 5; i++) expect((await say(messages, 'test/messages')).status).toBe(200)
@@ -156,10 +153,7 @@ describe('counting', () => {
     'a count that is none is estimated instead: %j',
     async (garbage) => {
       upstream.handle((_, reply) => reply.send(200, { 'content-type': 'application/json' }, garbage))
-      const response = await ask(gateway, countPath, {
-        model: 'test/messages',
-        messages: [{ role: 'user', content: 'hi' }],
-      })
+      const response = await askCount('test/messages')
       expect([response.status, response.headers.get('x-tollgate-usage')]).toEqual([200, 'estimated'])
       expect(await response.json()).toEqual({ input_tokens: expect.any(Number) })
     },
@@ -170,10 +164,7 @@ describe('counting', () => {
     const extra = `  - { id: test/hasty, price: free, routes: [{ provider: messy, model: slow, ${timeouts} }] }\n`
     const hasty = await startGateway({ config: upstreamConfig(upstream.url, extra) })
     upstream.handle(() => {})
-    const response = await ask(hasty, countPath, {
-      model: 'test/hasty',
-      messages: [{ role: 'user', content: 'hi' }],
-    })
+    const response = await askCount('test/hasty', {}, hasty)
     expect([response.status, response.headers.get('x-tollgate-usage')]).toEqual([200, 'estimated'])
     await hasty.stop()
   })
@@ -184,20 +175,14 @@ describe('counting', () => {
     const own = createJumpClock()
     const patient = await startGateway({ config: upstreamConfig(upstream.url, extra), clock: own })
     upstream.handle(() => own.jump(30))
-    const response = await ask(patient, countPath, {
-      model: 'test/patient',
-      messages: [{ role: 'user', content: 'hi' }],
-    })
+    const response = await askCount('test/patient', {}, patient)
     expect([response.status, response.headers.get('x-tollgate-usage')]).toEqual([200, 'estimated'])
     await patient.stop()
   })
 
   test('a request that is at fault is refused as the provider refuses it', async () => {
     upstream.handle((_, reply) => reply.json(400, { error: { type: 'invalid_request_error', message: 'bad turn' } }))
-    const response = await ask(gateway, countPath, {
-      model: 'test/messages',
-      messages: [{ role: 'user', content: 'hi' }],
-    })
+    const response = await askCount('test/messages')
     expect(response.status).toBe(400)
     expect(await response.text()).toContain('bad turn')
   })

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { post } from '../parts/ask.ts'
 import type { CrashGateway } from '../parts/crash-gateway.ts'
 import { findPostgresPrograms, sharedPostgres } from '../parts/postgres.ts'
 import { findNginx } from '../replicas/fleet/nginx.ts'
@@ -93,14 +94,10 @@ describe.skipIf(!installed)('behind the proxy of the compose file', () => {
   })
 
   test('an event reaches the client while the answer is still being made', async () => {
-    const response = await fetch(`${url}/v1/chat/completions`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${gateways[0]?.key}`, 'content-type': 'application/json' },
-      body: JSON.stringify({
-        model: 'sandbox/slow',
-        stream: true,
-        messages: [{ role: 'user', content: 'one two three' }],
-      }),
+    const response = await post({ url, key: gateways[0]?.key ?? '' }, '/v1/chat/completions', {
+      model: 'sandbox/slow',
+      stream: true,
+      messages: [{ role: 'user', content: 'one two three' }],
     })
     expect(response.status).toBe(200)
     let reads = 0

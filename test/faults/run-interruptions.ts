@@ -3,6 +3,7 @@
 
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { post } from '../parts/ask.ts'
 import { failoverConfig, type Gateway, startGateway } from '../parts/gateway.ts'
 import { chat, messages, type TestSurface } from '../parts/surfaces.ts'
 import { startUpstream, type Upstream, type UpstreamReply } from '../parts/upstream.ts'
@@ -163,11 +164,7 @@ async function answerTo(
     max_tokens: 500,
     messages: [{ role: 'user', content: id }],
   }
-  const response = await fetch(gateway.url + surface.path, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${gateway.key}`, 'content-type': 'application/json', ...surface.headers },
-    body: JSON.stringify(body),
-  })
+  const response = await post(gateway, surface.path, body, surface.headers)
   const text = await response.text()
   return { text, verdict: verdictOf(response.status, text, interruption) }
 }

@@ -4,7 +4,7 @@
 import { afterAll, describe, expect, test } from 'bun:test'
 import { stopAll } from '../parts/gateway.ts'
 import { bothSurfaces } from '../parts/surfaces.ts'
-import { say } from './provider-words.ts'
+import { say } from '../parts/upstream-words.ts'
 import { type Explained, expectPaid, openTill, streamedPaths, type Till, wholePaths } from './till.ts'
 
 const text = 'input: "1.00", output: "2.00", cache_read: "0.10"'

@@ -6,8 +6,15 @@ import { ask } from '../parts/ask.ts'
 import { stopAll } from '../parts/gateway.ts'
 import { createJumpClock } from '../parts/jump-clock.ts'
 import { startUpstream, type UpstreamCall, type UpstreamReply } from '../parts/upstream.ts'
-import { wantsStream } from '../parts/upstream-words.ts'
-import { answerWith, type DialectName, dialectOf, usageIn, type Words, wordsOf } from './provider-words.ts'
+import {
+  answerWith,
+  type DialectName,
+  type DialectWords,
+  dialectOf,
+  usageIn,
+  wantsStream,
+  wordsOf,
+} from '../parts/upstream-words.ts'
 import {
   allPaths,
   expectPaid,
@@ -187,7 +194,10 @@ const messagesEnd = (reason: string | null): string => {
   return `event: message_delta\ndata: ${JSON.stringify(delta)}\n\nevent: message_stop\ndata: {"type":"message_stop"}\n\n`
 }
 
-const emptyEnds: Record<string, Partial<Record<DialectName, { stream(words: Words): string; whole: object }>>> = {
+const emptyEnds: Record<
+  string,
+  Partial<Record<DialectName, { stream(words: DialectWords): string; whole: object }>>
+> = {
   'without a reason': {
     gemini: {
       stream: (words) => words.opening({ usage: undefined }),

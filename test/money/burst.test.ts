@@ -10,7 +10,7 @@ import { createThrowAwayFolder } from '../parts/engines.ts'
 import { findPostgresPrograms, sharedPostgres } from '../parts/postgres.ts'
 import { bothSurfaces } from '../parts/surfaces.ts'
 import { startUpstream, type Upstream } from '../parts/upstream.ts'
-import { answerWith } from './provider-words.ts'
+import { answerWith } from '../parts/upstream-words.ts'
 import { openTill } from './till.ts'
 import { createWallets } from './wallets.ts'
 

@@ -6,7 +6,7 @@ import { readRecomputeCharge } from '../../src/catalog/price-versions.ts'
 import { verify } from '../../src/ledger/verify.ts'
 import { openDatabase } from '../../src/store/open-database.ts'
 import { manage } from '../parts/manage.ts'
-import { answerWith, wordsOf } from './provider-words.ts'
+import { answerWith, wordsOf } from '../parts/upstream-words.ts'
 import { expectPaid, openTill, type Path, streamedPaths, wholePaths } from './till.ts'
 import type { Purse } from './wallets.ts'
 

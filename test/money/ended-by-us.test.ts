@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { createJumpClock, type JumpClock, passTimeUntil } from '../parts/jump-clock.ts'
 import type { RawConnection } from '../parts/raw-client.ts'
 import type { UpstreamCall, UpstreamReply } from '../parts/upstream.ts'
-import { dialectOf, wordsOf } from './provider-words.ts'
+import { dialectOf, wordsOf } from '../parts/upstream-words.ts'
 import { expectPaid, helloCharge, lastError, openTill, type Path, streamedPaths, type Till, terminal } from './till.ts'
 import { usd } from './wallets.ts'
 

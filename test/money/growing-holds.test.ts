@@ -8,7 +8,7 @@ import type { Ledger } from '../../src/ledger/ledger.ts'
 import { ask } from '../parts/ask.ts'
 import { stopAll } from '../parts/gateway.ts'
 import type { UpstreamCall, UpstreamReply } from '../parts/upstream.ts'
-import { answerWith, dialectOf, usageIn, wordsOf } from './provider-words.ts'
+import { answerWith, dialectOf, usageIn, wordsOf } from '../parts/upstream-words.ts'
 import {
   costly,
   lastError,

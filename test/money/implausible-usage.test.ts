@@ -7,7 +7,7 @@ import { ask } from '../parts/ask.ts'
 import { forEachEngine, type Place } from '../parts/engines.ts'
 import { stopAll } from '../parts/gateway.ts'
 import { adminHeaders } from '../parts/manage.ts'
-import { answerWith, usageIn, wordsOf } from './provider-words.ts'
+import { answerWith, usageIn, wordsOf } from '../parts/upstream-words.ts'
 import { allPaths, type Explained, openTill, type Path, streamedPaths, type Till } from './till.ts'
 import { nanos, type Purse } from './wallets.ts'
 

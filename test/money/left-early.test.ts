@@ -3,8 +3,7 @@
 
 import { afterAll, describe, expect, test } from 'bun:test'
 import type { UpstreamCall, UpstreamReply } from '../parts/upstream.ts'
-import { wantsStream } from '../parts/upstream-words.ts'
-import { dialectOf, usageIn, wordsOf } from './provider-words.ts'
+import { dialectOf, usageIn, wantsStream, wordsOf } from '../parts/upstream-words.ts'
 import { allPaths, expectPaid, expectUnpaid, openTill, type Path, streamedPaths, wholePaths } from './till.ts'
 
 let seen = 0

@@ -6,7 +6,7 @@ import { Database } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { createJumpClock, passTimeUntil } from '../parts/jump-clock.ts'
-import { answerWith } from './provider-words.ts'
+import { answerWith } from '../parts/upstream-words.ts'
 import { allPaths, openTill } from './till.ts'
 
 test('row 14: an answer that cannot be charged within thirty seconds ends with an error, on every path, and is not charged later', async () => {

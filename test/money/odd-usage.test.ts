@@ -4,7 +4,7 @@
 
 import { afterAll, describe, expect, test } from 'bun:test'
 import { addressed } from '../parts/surfaces.ts'
-import { answerWith, type DialectName, say, wordsOf } from './provider-words.ts'
+import { answerWith, type DialectName, say, wordsOf } from '../parts/upstream-words.ts'
 import { allPaths, expectPaid, openTill, type Path, streamedPaths } from './till.ts'
 import { usd } from './wallets.ts'
 

@@ -4,7 +4,7 @@
 import { afterAll, describe, expect, test } from 'bun:test'
 import type { RawConnection } from '../parts/raw-client.ts'
 import type { UpstreamReply } from '../parts/upstream.ts'
-import { type DialectName, usageIn, wordsOf } from './provider-words.ts'
+import { type DialectName, usageIn, wordsOf } from '../parts/upstream-words.ts'
 import { costIn, expectPaid, openTill, type Path, streamedPaths } from './till.ts'
 import { usd } from './wallets.ts'
 

@@ -2,16 +2,15 @@
 // first request after a top-up is served.
 
 import { afterAll, describe, expect, test } from 'bun:test'
+import { createTalk } from '../clients/talk.ts'
 import {
   type ClientName,
   chatClientNames,
-  createChatClient,
-  createMessageClient,
   isChatClient,
   messageClientNames,
   readError,
 } from '../parts/official-clients.ts'
-import { answerWith } from './provider-words.ts'
+import { answerWith } from '../parts/upstream-words.ts'
 import { costly, openTill } from './till.ts'
 import type { Purse } from './wallets.ts'
 
@@ -21,23 +20,11 @@ afterAll(() => till[Symbol.asyncDispose]())
 
 const answer = answerWith({ input: 9, output: 2 })
 
-interface Sender {
-  send(stream: boolean, maxTokens?: number): PromiseLike<unknown>
-}
-
-function sender(name: ClientName, { key }: Purse): Sender {
-  const messages = [{ role: 'user' as const, content: 'hi' }]
-  if (isChatClient(name)) {
-    const client = createChatClient(name, { baseURL: `${till.gateway.url}/v1`, apiKey: key })
-    return {
-      send: (stream, max_tokens = 300) =>
-        client.chat.completions.create({ model: 'till/chat-0', messages, max_tokens, stream }),
-    }
-  }
-  const client = createMessageClient(name, { baseURL: till.gateway.url, apiKey: key })
+const sender = (name: ClientName, { key }: Purse) => {
+  const talk = createTalk(name, { url: till.gateway.url, key })
+  const model = isChatClient(name) ? 'till/chat-0' : 'till/messages-0'
   return {
-    send: (stream, max_tokens = 300) =>
-      client.messages.create({ model: 'till/messages-0', messages, max_tokens, stream }),
+    send: (stream: boolean) => talk({ model, turns: ['hi'], maxTokens: 300 }, stream ? 'streamed' : 'whole'),
   }
 }
 

@@ -3,7 +3,7 @@
 
 import { afterAll, describe, expect, test } from 'bun:test'
 import { forEachEngine } from '../parts/engines.ts'
-import { answerWith, type Buckets } from './provider-words.ts'
+import { answerWith, type Buckets } from '../parts/upstream-words.ts'
 import { allPaths, expectPaid, openTill, type Path } from './till.ts'
 import { usd } from './wallets.ts'
 

@@ -3,7 +3,7 @@
 
 import { afterAll, describe, expect, test } from 'bun:test'
 import { addressed } from '../parts/surfaces.ts'
-import { answerWith, usageIn } from './provider-words.ts'
+import { answerWith, usageIn } from '../parts/upstream-words.ts'
 import {
   allPaths,
   costly,

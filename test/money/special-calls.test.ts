@@ -5,7 +5,7 @@ import { afterAll, describe, expect, test } from 'bun:test'
 import { ask } from '../parts/ask.ts'
 import { stopAll } from '../parts/gateway.ts'
 import { chat, messages } from '../parts/surfaces.ts'
-import { answerWith } from './provider-words.ts'
+import { answerWith } from '../parts/upstream-words.ts'
 import { allPaths, expectPaid, openTill, streamedPaths, wholePaths } from './till.ts'
 
 const till = await openTill()

@@ -14,7 +14,7 @@ import { allDialects, type Gateway, startGateway } from '../parts/gateway.ts'
 import { connect, type RawConnection } from '../parts/raw-client.ts'
 import { chat, gemini, inWordsOf, messages, requestBytes, responses, type TestSurface } from '../parts/surfaces.ts'
 import { startUpstream, type Upstream } from '../parts/upstream.ts'
-import type { DialectName } from './provider-words.ts'
+import type { DialectName } from '../parts/upstream-words.ts'
 import { createWallets, type Purse, type Wallets } from './wallets.ts'
 
 /** Per token: 350 nano-dollars in, 2.8 read, 437.5 written, 700 written for an hour, 1,050 out; twice or so beyond 1,000. */

@@ -10,7 +10,7 @@ import type { Ledger, Settlement, SettleOutcome } from '../../src/ledger/ledger.
 import { ask } from '../parts/ask.ts'
 import { forEachEngine } from '../parts/engines.ts'
 import { stopAll } from '../parts/gateway.ts'
-import { answerWith } from './provider-words.ts'
+import { answerWith } from '../parts/upstream-words.ts'
 import { allPaths, lastError, openTill, type Path, type Till, terminal } from './till.ts'
 import { usd } from './wallets.ts'
 

@@ -3,7 +3,7 @@
 
 import { afterAll, describe, expect, test } from 'bun:test'
 import { stopAll } from '../parts/gateway.ts'
-import { say, usageIn, wordsOf } from './provider-words.ts'
+import { say, usageIn, wordsOf } from '../parts/upstream-words.ts'
 import { allPaths, type Explained, expectPaid, messagesPaths, openTill } from './till.ts'
 
 const priced = await openTill({ price: '{ input: "1.00", output: "2.00", web_search: "10.00", us_only: "1.1" }' })

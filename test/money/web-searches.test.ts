@@ -4,7 +4,7 @@
 import { afterAll, describe, expect, test } from 'bun:test'
 import { ask } from '../parts/ask.ts'
 import { stopAll } from '../parts/gateway.ts'
-import { say, usageIn, wordsOf } from './provider-words.ts'
+import { say, usageIn, wordsOf } from '../parts/upstream-words.ts'
 import { allPaths, type Explained, expectPaid, messagesPaths, openTill } from './till.ts'
 
 /** $10.00 per thousand: 10,000,000 nano-dollars each. */

@@ -3,6 +3,7 @@
 import { expect, test } from 'bun:test'
 import { Secret } from '../../src/kernel/secret.ts'
 import { createOtlpExporter, readOtlpSettings } from '../../src/telemetry/otlp.ts'
+import { post } from '../parts/ask.ts'
 import { startGateway } from '../parts/gateway.ts'
 import { openGatewayMetrics } from './gateway-page.ts'
 import { answeredRequest, refusedRequest } from './observed-records.ts'
@@ -163,15 +164,12 @@ test('an unreachable collector fails no request', async () => {
 test("the spans of a gateway belong to the caller's trace", async () => {
   using collector = startCollector()
   const gateway = await startGateway({ env: { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url } })
-  const answer = await fetch(`${gateway.url}/v1/chat/completions`, {
-    method: 'POST',
-    headers: {
-      authorization: `Bearer ${gateway.key}`,
-      'content-type': 'application/json',
-      traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01',
-    },
-    body: JSON.stringify({ model: 'sandbox/echo', messages: [{ role: 'user', content: 'hello' }] }),
-  })
+  const answer = await post(
+    gateway,
+    '/v1/chat/completions',
+    { model: 'sandbox/echo', messages: [{ role: 'user', content: 'hello' }] },
+    { traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01' },
+  )
   expect(answer.status).toBe(200)
   await answer.arrayBuffer()
   await gateway.stop()

@@ -165,7 +165,7 @@ export function runOffline({ dataFolder, url }: OfflinePlace, ...args: string[])
   return runHere(args, { env, cwd: dataFolder })
 }
 
-export async function ranOf(child: Bun.Subprocess<Blob, 'pipe', 'pipe'>): Promise<Ran> {
+export async function ranOf(child: Bun.Subprocess<Blob | 'ignore', 'pipe', 'pipe'>): Promise<Ran> {
   const [exit, out, err] = await Promise.all([child.exited, child.stdout.text(), child.stderr.text()])
   return { exit, out, err }
 }

@@ -21,6 +21,7 @@ export interface ClientSettings {
   readonly apiKey: string
   /** None unless a test is about them. */
   readonly maxRetries?: number
+  readonly defaultHeaders?: Readonly<Record<string, string>>
   readonly fetch?: (input: string | URL | Request, init?: RequestInit) => Promise<Response>
 }
 

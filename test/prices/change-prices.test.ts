@@ -3,10 +3,10 @@
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { isoTime } from '../../src/kernel/clock.ts'
-import { usageIn, wordsOf } from '../money/provider-words.ts'
 import { forEachEngine } from '../parts/engines.ts'
 import { allSurfaces } from '../parts/surfaces.ts'
 import type { UpstreamReply } from '../parts/upstream.ts'
+import { usageIn, wordsOf } from '../parts/upstream-words.ts'
 import { createStepClock, type StepClock } from '../tenancy/step-clock.ts'
 import { ask, until } from '../tenancy/tenancy.ts'
 import { configOf, explained, openPriced, type PricedGateway, used } from './priced-gateway.ts'

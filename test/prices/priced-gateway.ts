@@ -2,9 +2,10 @@
 // the wire, as an operator and as a caller would.
 
 import { expect } from 'bun:test'
-import { say, usageIn } from '../money/provider-words.ts'
+import { post } from '../parts/ask.ts'
 import { chat, type TestSurface } from '../parts/surfaces.ts'
 import { startUpstream, type Upstream } from '../parts/upstream.ts'
+import { say, usageIn } from '../parts/upstream-words.ts'
 import { type Reply, startTenancy, type Tenancy, type TenancyOptions, type Tenant } from '../tenancy/tenancy.ts'
 
 /** The provider's usage of every answer. */
@@ -60,11 +61,7 @@ export async function openPriced({ config = configOf, ...options }: PricedOption
   const tenant = await tenancy.tenant({ credit: '1000' })
   const pathOf = (model: string) => `/api/models/${model}/price`
   const generate: PricedGateway['generate'] = (model, surface = chat) =>
-    fetch(tenancy.gateway.url + surface.path, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${tenant.key}`, 'content-type': 'application/json', ...surface.headers },
-      body: paddedBody(model),
-    })
+    post({ url: tenancy.gateway.url, key: tenant.key }, surface.path, paddedBody(model), surface.headers)
   return {
     tenancy,
     upstream,

@@ -2,35 +2,16 @@
 // surfaces, billed alike. All amounts are worked out by hand.
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { post } from '../parts/ask.ts'
+import { ask as askGateway } from '../parts/ask.ts'
 import { forEachEngine } from '../parts/engines.ts'
 import { stopAll } from '../parts/gateway.ts'
+import { chat, inWordsOf, messages, responses, type TestSurface } from '../parts/surfaces.ts'
 import { startUpstream, type Upstream } from '../parts/upstream.ts'
+import { answerWith } from '../parts/upstream-words.ts'
 import { type Reply, replyOf, startTenancy, type Tenancy } from './tenancy.ts'
 
-/** 10 input and 20 output tokens, in each dialect. */
-const answers: Readonly<Record<string, object>> = {
-  '/chat/completions': {
-    ...{ id: 'c', object: 'chat.completion', created: 1, model: 'up' },
-    choices: [{ index: 0, message: { role: 'assistant', content: 'hello' }, finish_reason: 'stop' }],
-    usage: { prompt_tokens: 10, completion_tokens: 20, total_tokens: 30 },
-  },
-  '/messages': {
-    ...{ id: 'm', type: 'message', role: 'assistant', model: 'up', stop_reason: 'end_turn', stop_sequence: null },
-    content: [{ type: 'text', text: 'hello' }],
-    usage: { input_tokens: 10, output_tokens: 20 },
-  },
-  '/responses': {
-    ...{ id: 'r', object: 'response', created_at: 1, model: 'up', status: 'completed', error: null },
-    output: [
-      {
-        ...{ id: 'msg', type: 'message', role: 'assistant', status: 'completed' },
-        content: [{ type: 'output_text', text: 'hello', annotations: [] }],
-      },
-    ],
-    usage: { input_tokens: 10, output_tokens: 20, total_tokens: 30 },
-  },
-}
+/** In each dialect. */
+const answer = answerWith({ input: 10, output: 20 })
 
 const route = (provider: string, more = '') => `{ provider: ${provider}, model: up-${provider}${more} }`
 const config = (url: string) => `
@@ -53,32 +34,16 @@ models:
       - ${route('two', ', priority: 1, cost: { input: "1", output: "1" }')}
 `
 
-interface TestSurface {
-  readonly name: string
-  readonly path: string
-  readonly headers: Readonly<Record<string, string>>
-  readonly body: object
-}
-
-const hi = [{ role: 'user', content: 'hi' }]
-const surfaces: readonly TestSurface[] = [
-  { name: 'chat', path: '/v1/chat/completions', headers: {}, body: { messages: hi, max_tokens: 100 } },
-  {
-    name: 'messages',
-    path: '/v1/messages',
-    headers: { 'anthropic-version': '2023-06-01' },
-    body: { messages: hi, max_tokens: 100 },
-  },
-  { name: 'responses', path: '/v1/responses', headers: {}, body: { input: 'hi', max_output_tokens: 100 } },
-]
+const surfaces: readonly TestSurface[] = [chat, messages, responses]
 
 let upstream: Upstream
 let tenancy: Tenancy
 /** Providers that answer with 503. */
 const down = new Set<string>()
 
-async function ask({ path, headers, body }: TestSurface, key: string, more: object, extra = {}): Promise<Reply> {
-  return await replyOf(await post({ ...tenancy.gateway, key }, path, { ...body, ...more }, { ...headers, ...extra }))
+async function ask(surface: TestSurface, key: string, more: object, headers = {}): Promise<Reply> {
+  const members = { max_tokens: 100, messages: [{ role: 'user', content: 'hi' }], ...more }
+  return await replyOf(await askGateway({ ...tenancy.gateway, key }, surface, inWordsOf(surface, members), headers))
 }
 
 const shown = ({ status, body, headers }: Reply) => [status, body.model, headers.get('x-tollgate-cost')]
@@ -100,7 +65,7 @@ forEachEngine((engine) => {
     upstream = startUpstream(async (call, reply) => {
       const [, provider = ''] = call.path.split('/')
       if (down.has(provider)) return reply.json(503, { error: { message: 'down' } })
-      await reply.json(200, answers[Object.keys(answers).find((path) => call.path.endsWith(path)) ?? ''] ?? {})
+      await answer(call, reply)
     })
     const env = { TOLLGATE_CORS_ORIGINS: 'https://app.example.com' }
     tenancy = await startTenancy({ engine, config: `${config(upstream.url)}retries: { attempts: 1 }\n`, env })
@@ -235,12 +200,12 @@ forEachEngine((engine) => {
 })
 
 test('with `provider_choice: off` provider preferences are ignored, with a warning', async () => {
-  const server = startUpstream((_, reply) => reply.json(200, answers['/chat/completions'] ?? {}))
+  const server = startUpstream(answer)
   await using off = await startTenancy({ config: config(server.url), env: { TOLLGATE_PROVIDER_CHOICE: 'off' } })
   const { key } = await off.tenant({ credit: '1' })
   const before = tenancy
   tenancy = off
-  const reply = await ask(surfaces[0] as TestSurface, key, { model: 'all/mix', provider: { only: ['three'] } })
+  const reply = await ask(chat, key, { model: 'all/mix', provider: { only: ['three'] } })
   tenancy = before
   server.stop()
   expect([reply.status, reply.headers.get('x-tollgate-warnings')]).toEqual([200, 'provider_choice_off;field=/provider'])

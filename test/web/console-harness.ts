@@ -1,11 +1,11 @@
 // A real gateway and a signed-in browser for the tests of the console, with the management API to prepare what a page shows.
 
 import { expect } from 'bun:test'
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import type { Browser, BrowserContext, Page, ViewportSize } from 'playwright-core'
+import { post } from '../parts/ask.ts'
 import { browserTest, openBrowser, openContext, type WatchedPage, watchPage } from '../parts/browser.ts'
 import { type Gateway, type GatewayOptions, startGateway } from '../parts/gateway.ts'
+import { adminHeaders, adminToken, callManagement } from '../parts/manage.ts'
 
 export interface Made {
   readonly id: string
@@ -62,21 +62,18 @@ export async function startConsole({
     ...more,
   })
   const { url } = gateway
-  const token = readFileSync(join(gateway.dataFolder, 'admin-token'), 'utf8').trim()
+  const token = adminToken(gateway.dataFolder)
   const chat = async (secret: string, body: object, client: string): Promise<Response> => {
-    const headers = { authorization: `Bearer ${secret}`, 'content-type': 'application/json', 'user-agent': client }
     const messages = [{ role: 'user', content: 'hello from the other side' }]
-    const init = { method: 'POST', headers, body: JSON.stringify({ messages, ...body }) }
-    const response = await fetch(`${url}/v1/chat/completions`, init)
+    const path = '/v1/chat/completions'
+    const response = await post({ url, key: secret }, path, { messages, ...body }, { 'user-agent': client })
     await response.text()
     return response
   }
   const manage: ConsoleHarness['manage'] = async (call, body, more = {}) => {
     const [method = '', path = ''] = call.split(' ')
-    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json', ...more }
-    const response = await fetch(url + path, { method, headers, ...(body && { body: JSON.stringify(body) }) })
-    if (!response.ok) throw new Error(`${call}: ${await response.text()}`)
-    return (await response.json()) as Made
+    const headers = { ...adminHeaders(gateway.dataFolder), ...more }
+    return JSON.parse(await callManagement(url, headers, [method, path, body]))
   }
   /** A new session's cookie, as the sign-in page gets it. */
   const sessionCookie = async () => {

@@ -23,6 +23,11 @@ const copies =
   ({ alone: all }: Work) =>
     all.find(({ kind: name }) => name === kind)?.copiesPerByte ?? Number.NaN
 
+const copiesBounds = (rows: Readonly<Record<string, readonly [atLeast: number, atMost: number]>>) =>
+  Object.fromEntries(
+    Object.entries(rows).map(([kind, [atLeast, atMost]]) => [`copies, ${kind}`, { of: copies(kind), atLeast, atMost }]),
+  )
+
 const some = (atLeast: number) => ({ atLeast, atMost: Number.POSITIVE_INFINITY })
 
 const bounds: Readonly<Record<string, Bound>> = {
@@ -57,27 +62,21 @@ const bounds: Readonly<Record<string, Bound>> = {
   },
   // Copies of each byte the provider said: another one of all of it adds 1.0. The first is out of the socket's buffer, in
   // our HTTP client. How packets fall moves streams by 0.1, and by 0.5 on a busy machine.
-  'copies, chat from chat, whole': { of: copies('chat from chat, whole'), atLeast: 1, atMost: 2.4 }, // (2.09)
-  'copies, chat from messages, whole': { of: copies('chat from messages, whole'), atLeast: 1, atMost: 3.5 }, // (3.15)
-  'copies, messages from chat, whole': { of: copies('messages from chat, whole'), atLeast: 1, atMost: 3.5 }, // (3.16)
-  'copies, messages from messages, whole': { of: copies('messages from messages, whole'), atLeast: 1, atMost: 2.4 }, // (2.09)
-  'copies, chat from chat, streamed': { of: copies('chat from chat, streamed'), atLeast: 0.5, atMost: 3.2 }, // (2.64)
-  'copies, chat from messages, streamed': { of: copies('chat from messages, streamed'), atLeast: 1, atMost: 3.8 }, // (3.38)
-  'copies, messages from chat, streamed': { of: copies('messages from chat, streamed'), atLeast: 1, atMost: 3.7 }, // (3.22)
-  'copies, messages from messages, streamed': {
-    of: copies('messages from messages, streamed'),
-    atLeast: 0.5,
-    atMost: 1.9,
-  }, // (1.46)
-  'copies, responses from responses, whole': { of: copies('responses from responses, whole'), atLeast: 1, atMost: 2.4 }, // (2.14)
-  'copies, responses from chat, whole': { of: copies('responses from chat, whole'), atLeast: 1, atMost: 3.5 }, // (3.22)
-  'copies, responses from responses, streamed': {
-    of: copies('responses from responses, streamed'),
-    atLeast: 0.5,
-    atMost: 1.9,
-  }, // (1.43)
-  // The API says the whole text three times more at the end of a stream.
-  'copies, responses from chat, streamed': { of: copies('responses from chat, streamed'), atLeast: 1, atMost: 6.8 }, // (6.21)
+  ...copiesBounds({
+    'chat from chat, whole': [1, 2.4], // (2.09)
+    'chat from messages, whole': [1, 3.5], // (3.15)
+    'messages from chat, whole': [1, 3.5], // (3.16)
+    'messages from messages, whole': [1, 2.4], // (2.09)
+    'chat from chat, streamed': [0.5, 3.2], // (2.64)
+    'chat from messages, streamed': [1, 3.8], // (3.38)
+    'messages from chat, streamed': [1, 3.7], // (3.22)
+    'messages from messages, streamed': [0.5, 1.9], // (1.46)
+    'responses from responses, whole': [1, 2.4], // (2.14)
+    'responses from chat, whole': [1, 3.5], // (3.22)
+    'responses from responses, streamed': [0.5, 1.9], // (1.43)
+    // The API says the whole text three times more at the end of a stream.
+    'responses from chat, streamed': [1, 6.8], // (6.21)
+  }),
   // Parts of a whole reply are read and copied in place (0): a view of it costs as much as all the rest of reading it.
   'views of a whole answer': { of: alone('whole', 'views'), atLeast: 0, atMost: 0 },
   // Records that were cut between two packets (6.5–11); some for each of 22 packets would be 44 and more.
