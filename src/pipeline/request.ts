@@ -127,7 +127,7 @@ export class GatewayRequest implements RelayContext {
   /** The end of the reply, from which a response to be stored is read. */
   lastBytes: Uint8Array | undefined
 
-  /** Set by `reserve`; settled or released exactly once. */
+  /** Set by `placeHold`; settled or released exactly once. */
   hold: Hold | undefined
 
   /** The candidate being tried, or the one that answered. */

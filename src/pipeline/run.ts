@@ -23,11 +23,11 @@ import type { TraceContext } from '../telemetry/request-record.ts'
 import type { GenerationKeys } from '../tenancy/idempotency.ts'
 import { type AdmitDependencies, admit } from './admit.ts'
 import { type Answered, attempt, isAnswered, type OpenStream, type WholeReply } from './attempt.ts'
+import { claimKey, confirmKey, replayHeaders } from './claim-key.ts'
 import { clientTimeoutMs, earlyHeadersMs, pauseBetweenAttempts, type Ticker, untilDeadline } from './deadline.ts'
 import { type AnswerHeaders, answerHeaders, failureResponse, streamHeaders, warningsHeader } from './headers.ts'
-import { claimKey, confirmKey, replayHeaders } from './idempotency.ts'
+import { estimateAllTokens, type PlaceHoldDependencies, placeHold } from './place-hold.ts'
 import { type Connection, GatewayRequest } from './request.ts'
-import { estimateAllTokens, type ReserveDependencies, reserve } from './reserve.ts'
 import {
   type End,
   endClientLeft,
@@ -45,7 +45,7 @@ import { createImplausibleWarnings, type MeasuredReply, nothingMeasured } from '
 export interface RunDependencies
   extends AdmitDependencies,
     SettlementDependencies,
-    ReserveDependencies,
+    PlaceHoldDependencies,
     FailoverDependencies {
   readonly settings: AdmitDependencies['settings'] & FailoverDependencies['settings']
   readonly health: Health
@@ -88,8 +88,8 @@ export function createRunRequest(
 
       const recalling = request.recallReasoning()
       if (recalling) await recalling
-      const reserving = reserve(deps, request)
-      const notHeld = reserving instanceof Promise ? await reserving : reserving
+      const holding = placeHold(deps, request)
+      const notHeld = holding instanceof Promise ? await holding : holding
       if (notHeld) return refuseUnsent(request, notHeld)
       const overtaken = request.claimedKey && (await confirmKey(deps.idempotencyKeys, request))
       if (overtaken) return refuseUnsent(request, overtaken)

@@ -43,7 +43,7 @@ import { Hold, type HoldFacts, holdAmount, holdsWithin, requiredFree, smallestHo
 import { type GatewayRequest, unparsed } from './request.ts'
 import { outputCapOf } from './usage.ts'
 
-export interface ReserveDependencies {
+export interface PlaceHoldDependencies {
   readonly ledger: Ledger
   readonly ratios: InputRatios
   readonly clock: Clock
@@ -53,8 +53,8 @@ export interface ReserveDependencies {
 const lifetimeMarginMs = 5 * 60_000
 
 /** Sets `request.hold`, or returns why nothing can be held. Synchronous with the embedded ledger and enough balance. */
-export function reserve(
-  { ledger, ratios, clock }: ReserveDependencies,
+export function placeHold(
+  { ledger, ratios, clock }: PlaceHoldDependencies,
   request: GatewayRequest,
 ): Failure | undefined | Promise<Failure | undefined> {
   const dearest = dearestHold(request, ratios)
@@ -84,7 +84,7 @@ function takeHold(
   outcome: HoldOutcome,
 ): Failure | undefined | Promise<Failure | undefined> {
   if (outcome.kind !== 'held') {
-    return reserveOnLowBalance(ledger, request, { model, facts, factsOf }, holdRequest, required, outcome)
+    return placeLowHold(ledger, request, { model, facts, factsOf }, holdRequest, required, outcome)
   }
   request.spend = outcome.budgets && tightestSpend(outcome.budgets)
   request.hold = new Hold(request.record.id, ledger, model, facts, usual, factsOf)
@@ -252,7 +252,7 @@ const inFlightRetryMs = 5_000
 type Refused = Exclude<HoldOutcome, { kind: 'held' }>
 
 /** Tries smaller holds, bounded strictly, that fit into the wallet or the spend limit that refused the usual one. */
-async function reserveOnLowBalance(
+async function placeLowHold(
   ledger: Ledger,
   request: GatewayRequest,
   dearest: DearestModel,

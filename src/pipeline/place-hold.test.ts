@@ -5,8 +5,8 @@ import type { Nano, Pico } from '../kernel/money.ts'
 import type { HoldOutcome, HoldRequest, Ledger } from '../ledger/ledger.ts'
 import { InputRatios } from './estimate.ts'
 import type { Hold } from './hold.ts'
+import { placeHold } from './place-hold.ts'
 import type { GatewayRequest } from './request.ts'
-import { reserve } from './reserve.ts'
 
 // The hold requests to the ledger. What callers see of them is in test/money.
 
@@ -52,7 +52,7 @@ async function ask(asked: Asked): Promise<{ outcome: Hold | Failure | undefined;
     recalledBytes: 0,
   } as unknown as GatewayRequest
   const deps = { ledger, ratios: new InputRatios(), clock: { now: () => 0, monotonicMs: () => 0 } }
-  const refused = await reserve(deps, request)
+  const refused = await placeHold(deps, request)
   return { outcome: refused ?? request.hold, requests }
 }
 
