@@ -14,7 +14,7 @@ import { isoTime } from '../kernel/clock.ts'
 import type { Failure } from '../kernel/failure.ts'
 import type { RequestId } from '../kernel/ids.ts'
 import { parseUsd, zeroNano } from '../kernel/money.ts'
-import { onTimer } from '../kernel/timers.ts'
+import { createRounds } from '../kernel/timers.ts'
 import { builtInProviderIds } from '../providers/registry.ts'
 import { isStoreUnavailable } from '../store/sql-error.ts'
 import { readStats } from '../telemetry/request-stats.ts'
@@ -94,7 +94,7 @@ export function createAdmin(deps: AdminDependencies) {
     bounds: () => boundsOf(source.current.payments),
     ...(deps.stripeUrl !== undefined && { baseUrl: deps.stripeUrl }),
   })
-  const stopPayments = payments && startPaymentRounds(deps, payments)
+  const paymentRounds = payments && startPaymentRounds(deps, payments)
   const tail = createRequestTail({
     database,
     clock,
@@ -161,7 +161,7 @@ export function createAdmin(deps: AdminDependencies) {
     management,
     payments,
     /** Waits for a round of automatic top-ups. */
-    close: async () => await stopPayments?.(),
+    close: async () => await paymentRounds?.close(),
   }
 }
 
@@ -177,19 +177,11 @@ const usedMax = 200
 const dayMs = 86_400_000
 
 /** Automatic top-ups, and refunds that were interrupted. What one round cannot do, the next one does. */
-function startPaymentRounds({ log }: Base, payments: StripePayments): () => Promise<void> {
-  let running: Promise<unknown> = Promise.resolve()
-  const stop = onTimer(paymentRoundMs, () => {
-    running = payments.round().catch((error) => {
-      if (!isStoreUnavailable(error))
-        log.warn('automatic top-ups failed; the next round tries again', errorFields(error))
-    })
-    return running
-  })
-  return async () => {
-    stop()
-    await running
+function startPaymentRounds({ log }: Base, payments: StripePayments): { close(): Promise<void> } {
+  const onFault = (error: unknown): void => {
+    if (!isStoreUnavailable(error)) log.warn('automatic top-ups failed; the next round tries again', errorFields(error))
   }
+  return createRounds({ milliseconds: paymentRoundMs, onFault }, () => payments.round())
 }
 
 export function publicUrlOf({ publicUrl, host, port }: Base['source']['current']): string {

@@ -170,7 +170,6 @@ export function hasRow(price: Price, bucket: Bucket): boolean {
   return tiersOf(price).buckets.has(bucket)
 }
 
-/** The unit buckets that a price has rows for. */
 export function pricedUnits(price: Price): typeof unitBuckets {
   return tiersOf(price).units
 }

@@ -21,7 +21,6 @@ export function jsonResponse(value: unknown, headers: AnswerHeaders = {}): Respo
   })
 }
 
-/** An answer of the management API. */
 export interface ApiAnswer extends StoredAnswer {
   readonly replayed?: boolean
 }

@@ -11,7 +11,6 @@ export interface IpRange {
   readonly family: 4 | 6
   /** The leading bits that all its addresses share, shifted to the right end. */
   readonly prefix: bigint
-  /** How many bits are free. */
   readonly freeBits: bigint
 }
 

@@ -3,7 +3,6 @@
 export const roles = ['operator', 'admin', 'member', 'viewer'] as const
 export type Role = (typeof roles)[number]
 
-/** The roles that a person can have in a workspace. */
 export const workspaceRoles = ['admin', 'member', 'viewer'] as const
 export type WorkspaceRole = (typeof workspaceRoles)[number]
 

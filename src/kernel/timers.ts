@@ -20,6 +20,37 @@ export const onTimer: Every = (milliseconds, work) => {
 }
 
 /**
+ * Rounds of background work, one after the other. A round that fails is reported, and the next one tries again. `close`
+ * waits for the round that runs; a long one asks `isClosed` in between.
+ */
+export function createRounds<Result>(
+  { milliseconds, every = onTimer, onFault }: RoundOptions,
+  round: (isClosed: () => boolean) => Promise<Result>,
+) {
+  let closed = false
+  let running: Promise<Result | undefined> = Promise.resolve(undefined)
+  const run = (): Promise<Result | undefined> => {
+    running = running.then(() => round(() => closed)).catch((error) => void onFault(error))
+    return running
+  }
+  const stop = every(milliseconds, run)
+  return {
+    run,
+    async close(): Promise<void> {
+      closed = true
+      stop()
+      await running
+    },
+  }
+}
+
+interface RoundOptions {
+  readonly milliseconds: number
+  readonly every?: Every | undefined
+  onFault(error: unknown): void
+}
+
+/**
  * Lets waiting work run. Call it between pieces of synchronous work: the embedded engine answers reads on
  * this thread, so several in a row would hold up every running request.
  */

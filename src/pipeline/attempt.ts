@@ -77,7 +77,6 @@ interface AttemptDependencies {
   readonly health: Pick<Health, 'firstEventLimitMs'>
 }
 
-/** A running attempt. */
 interface RunningAttempt {
   readonly request: GatewayRequest
   readonly candidate: Candidate

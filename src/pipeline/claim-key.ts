@@ -73,7 +73,6 @@ function refusedKey(
   }
 }
 
-/** The headers of a stored answer. */
 export function replayHeaders({ record }: GatewayRequest): AnswerHeaders {
   return {
     ...requestIdHeaders(record.id),

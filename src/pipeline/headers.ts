@@ -31,7 +31,6 @@ function headerText(name: string): string {
   return /^[\x20-\x7e]*$/.test(name) ? name : encodeURI(name.toWellFormed())
 }
 
-/** The headers of an answer. */
 export function answerHeaders(request: GatewayRequest, clock: Clock): AnswerHeaders {
   const { record, candidate, attempts } = request
   return withLimits(routeHeaders(record.id, candidate, Math.max(1, attempts.length)), request, clock)

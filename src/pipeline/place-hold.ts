@@ -393,7 +393,6 @@ function overBudget(
   })
 }
 
-/** The console's page with the limit. */
 function limitPage(scope: Caller['limits'][number] | undefined): string {
   return scope?.kind === 'key' ? 'API keys' : 'Projects & limits'
 }

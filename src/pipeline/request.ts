@@ -115,7 +115,6 @@ export class GatewayRequest implements RelayContext {
   /** The slot among the running requests of the key; taken before the body is read, given back at the end. */
   admission: Admission | Arrival | undefined
 
-  /** The idempotency key that this request has claimed. */
   claimedKey: KeyedRequest | undefined
   /** The whole answer, to be stored under the claimed key. */
   storedAnswer: Uint8Array | undefined

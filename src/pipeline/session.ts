@@ -30,7 +30,6 @@ export function createCacheKeys(secret: Uint8Array): DeriveCacheKey {
     new Bun.CryptoHasher('sha256', secret).update(`${workspaceId} ${id}`).digest('base64url')
 }
 
-/** For a workspace. */
 export type TagContent = (workspaceId: string) => ContentTags
 
 /** `previous`: while the master secret is being replaced. */

@@ -394,7 +394,6 @@ const pickerPrefix = 'claude/'
 /** Claude Code's suffix for a long context, which its beta flag also requests (tombii/better-ccflare#243, 2026-09). */
 const windowSuffix = /\[1m\]$/i
 
-/** The id in the list for a client. */
 export function listedId(id: string, headers: Headers): string {
   const isPicker = /^claude-(cli|code)\//i.test(headers.get('user-agent') ?? '')
   return isPicker && !/claude|anthropic/i.test(id) ? pickerPrefix + id : id

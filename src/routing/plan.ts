@@ -62,7 +62,6 @@ export interface PlanInput {
   readonly own: ReadonlyMap<string, OwnProvider>
   /** Whether routes on the operator's credentials may follow those on the workspace's own. */
   readonly sharesRoutes: boolean
-  /** The rules of a route's model at this endpoint. */
   rulesOf(route: Route, endpoint: Endpoint, model: Pick<Model, 'tags'>): TargetRules
   healthOf(names: RouteNames): RouteHealth
 }

@@ -6,7 +6,7 @@ import type { Dialect, DialectId, UpstreamDialect } from '../dialects/dialect.ts
 import { callEndpoint, isBadCredential } from '../providers/call-endpoint.ts'
 import type { Endpoint, Provider } from '../providers/provider.ts'
 import { readResponseBody } from '../wire/read-body.ts'
-import { classifyFault } from './faults.ts'
+import { classifyFault, type FaultClass } from './faults.ts'
 
 export type ProbeVerdict =
   /** The key is accepted, or none is needed. */
@@ -76,20 +76,12 @@ function verdictOf(fault: ProviderFault): ProbeVerdict {
   if (status === 400 && /api.?key/i.test(`${fault.message} ${JSON.stringify(fault.details ?? '')}`)) return 'refused'
   // A request without a model is a 400 elsewhere; a 404 that does not mention a model is a wrong address.
   if (isAddressFault(fault)) return 'wrong address'
-  switch (classifyFault(fault).class) {
-    case 'refused our credential':
-      return 'refused'
-    case 'out of quota':
-      return 'out of credit'
-    case 'throttled':
-      return 'throttled'
-    case 'failing':
-      return 'failing'
-    case 'redirecting':
-      return 'redirecting'
-    default:
-      return 'accepted'
-  }
+  return verdicts[classifyFault(fault).class] ?? 'accepted'
+}
+
+const verdicts: Readonly<Partial<Record<FaultClass, ProbeVerdict>>> = {
+  ...{ 'refused our credential': 'refused', 'out of quota': 'out of credit' },
+  ...{ throttled: 'throttled', failing: 'failing', redirecting: 'redirecting' },
 }
 
 function isAddressFault({ status, message, code, type }: ProviderFault): boolean {

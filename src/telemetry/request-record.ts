@@ -217,7 +217,6 @@ export interface LoggedRequest
   readonly tags: Tags
 }
 
-/** The charge, and the facts that are written with it. */
 export interface ChargeFacts {
   readonly charge: Nano
   readonly writtenOff: Nano

@@ -2,7 +2,7 @@
 
 import type { Clock } from '../kernel/clock.ts'
 import type { KeyId, WorkspaceId } from '../kernel/ids.ts'
-import { type Every, onTimer } from '../kernel/timers.ts'
+import { createRounds, type Every } from '../kernel/timers.ts'
 import type { Database } from '../store/database.ts'
 import { type Figures, firstEventBounds, foldHours, foldMax, grainMs, noFigures } from '../store/request-rows.ts'
 import { type LogDatabase, readSeries, wholeStepMs } from './request-series.ts'
@@ -94,27 +94,12 @@ export interface FoldOptions {
 const foldRoundMs = 60_000
 
 /** Moves hours that are over to the sums, in the background and in small portions. */
-export function createFolding({ database, now: readNow, onFault, every = onTimer }: FoldOptions) {
-  let isClosed = false
-  let running: Promise<unknown> = Promise.resolve()
-  const round = async () => {
+export function createFolding({ database, now: readNow, onFault, every }: FoldOptions) {
+  return createRounds({ milliseconds: foldRoundMs, every, onFault }, async (isClosed) => {
     const now = await readNow()
     const hour = now - (now % grainMs.hour)
-    for (let moved = foldMax; moved === foldMax && !isClosed; ) {
+    for (let moved = foldMax; moved === foldMax && !isClosed(); ) {
       moved = await database.transaction((sql) => foldHours(sql, database.engine, hour))
     }
-  }
-  const run = () => {
-    running = running.then(round).catch(onFault)
-    return running
-  }
-  const stop = every(foldRoundMs, run)
-  return {
-    run,
-    async close(): Promise<void> {
-      isClosed = true
-      stop()
-      await running
-    },
-  }
+  })
 }

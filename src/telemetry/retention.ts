@@ -4,7 +4,7 @@
 
 import type { Clock } from '../kernel/clock.ts'
 import { firstIdAt, type WorkspaceId } from '../kernel/ids.ts'
-import { type Every, onTimer } from '../kernel/timers.ts'
+import { createRounds, type Every } from '../kernel/timers.ts'
 import type { Database } from '../store/database.ts'
 import { templateOf } from '../store/insert-rows.ts'
 import { type Sql, type SqlValue, timeToSql } from '../store/sql.ts'
@@ -26,44 +26,22 @@ const dayMs = 24 * 60 * 60_000
 const portionMax = 500
 const pauseMs = 100
 
+/** A round returns the number of deleted requests; undefined = it failed. */
 export function createRetention(options: RetentionOptions) {
-  const { database, clock, every = onTimer, pause = (milliseconds) => Bun.sleep(milliseconds) } = options
-  let isClosed = false
-  let running: Promise<number> = Promise.resolve(0)
-
-  async function round(): Promise<number> {
+  const { database, clock, every, onFault, pause = (milliseconds) => Bun.sleep(milliseconds) } = options
+  return createRounds({ milliseconds: roundMs, every, onFault }, async (isClosed) => {
     const days = options.days()
     const before = clock.now() - days * dayMs
     let removed = 0
     if (days <= 0 || before <= 0) return removed
-    while (!isClosed) {
+    while (!isClosed()) {
       const portion = await database.transaction((sql) => removeBefore(sql, Math.floor(before)))
       removed += portion
       if (portion < portionMax) break
       await pause(pauseMs)
     }
     return removed
-  }
-
-  /** One round; returns the number of deleted requests. Runs by itself every few minutes. */
-  const run = (): Promise<number> => {
-    running = running.then(round).catch((error) => {
-      options.onFault(error)
-      return 0
-    })
-    return running
-  }
-  const stop = every(roundMs, run)
-
-  return {
-    run,
-    /** Waits for the portion that is being deleted, and stops. */
-    async close(): Promise<void> {
-      isClosed = true
-      stop()
-      await running
-    },
-  }
+  })
 }
 
 /** The id finds them; the time decides, in case a clock was wrong. */

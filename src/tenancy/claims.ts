@@ -36,7 +36,6 @@ export interface ClaimRules {
   /** Empty = every domain. An address in one of them counts as verified. */
   readonly allowedDomains: readonly string[]
   readonly requiredGroup: string | undefined
-  /** The claim that lists groups. */
   readonly groupClaim: string
   readonly roles: readonly MappedRole[]
 }

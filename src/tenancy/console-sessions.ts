@@ -74,13 +74,8 @@ export function createConsoleSessions(database: Database) {
     find: async (hash: string) =>
       sessionRow.first(await database.sql`SELECT * FROM console_sessions WHERE hash = ${hash}`),
     use: (hash: string, now: number) =>
-      write(async (sql) => {
-        await sql`UPDATE console_sessions SET used_at = ${timeToSql(now)} WHERE hash = ${hash}`
-      }),
-    end: (hash: string) =>
-      write(async (sql) => {
-        await sql`DELETE FROM console_sessions WHERE hash = ${hash}`
-      }),
+      write((sql) => sql`UPDATE console_sessions SET used_at = ${timeToSql(now)} WHERE hash = ${hash}`),
+    end: (hash: string) => write((sql) => sql`DELETE FROM console_sessions WHERE hash = ${hash}`),
     /** Deletes all links too; returns the number of sessions. With a person, only the sessions of that person. */
     endAll: (personId?: PersonId) =>
       write(async (sql) => {

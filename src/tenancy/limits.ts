@@ -63,7 +63,6 @@ const tagSpends = [
   { field: 'tagSpendPerWeek', name: 'tag_spend_per_week' },
   { field: 'tagSpendPerMonth', name: 'tag_spend_per_month' },
 ] as const
-/** The names of all limits. */
 export const limitNames = [...counts, ...spends, ...tagSpends, { field: 'startsAt', name: 'starts_at' }] as const
 const limitedTagsMax = 50
 /** A billion dollars. */

@@ -8,7 +8,7 @@ import type { Database } from '../store/database.ts'
 import { type Sql, timeToSql } from '../store/sql.ts'
 import { createVerifier } from './api-key.ts'
 import { type SealedCredential, sealedRow } from './credentials.ts'
-import { type CredentialId, createWrappingKey, rewrap, type WrappingKey } from './sealing.ts'
+import { type CredentialId, createWrappingKey, credentialBinding, rewrapKey, type WrappingKey } from './sealing.ts'
 import { deriveSubkey, type MasterSecret } from './secrets.ts'
 import { rewrapResponses } from './stored-responses.ts'
 
@@ -63,7 +63,7 @@ export async function rotateSecrets(options: RotateSecretsOptions): Promise<Rota
     if (last === undefined) break
     const moves = sealed.map((credential) => ({
       credential,
-      wrappedKey: rewrap(credential.wrappedKey, credential, { from, to }),
+      wrappedKey: rewrapKey(credential.wrappedKey, credentialBinding(credential), { from, to }),
     }))
     for (const { credential, wrappedKey } of moves) if (wrappedKey === 'altered') altered.push(credential.id)
     rewrapped += await writeMoves(

@@ -2,7 +2,15 @@ import { expect, test } from 'bun:test'
 import { hkdfSync } from 'node:crypto'
 import { inspect } from 'node:util'
 import { Secret } from '../kernel/secret.ts'
-import { type Belonging, createKeyRing, createWrappingKey, openEnvelope, rewrap, sealSecret } from './sealing.ts'
+import {
+  type Belonging,
+  createKeyRing,
+  createWrappingKey,
+  credentialBinding,
+  openEnvelope,
+  rewrapKey,
+  sealSecret,
+} from './sealing.ts'
 import type { MasterSecret } from './secrets.ts'
 
 const canary = 'sk-canary-0123456789-envelope'
@@ -93,12 +101,14 @@ test('distinguishes an unknown master secret from an altered row', () => {
 test('K3: a rewrapped data key opens under the new secret only, with the same ciphertext', () => {
   const envelope = seal()
   const [from, to] = [createWrappingKey(oldSecret), createWrappingKey(newSecret)]
-  const wrappedKey = rewrap(envelope.wrappedKey, belonging, { from, to })
+  const wrappedKey = rewrapKey(envelope.wrappedKey, credentialBinding(belonging), { from, to })
   const rotated = { ...envelope, wrappedKey, keyVersion: to.version }
   expect((openEnvelope(rotated, belonging, createKeyRing(newSecret)) as Secret).reveal()).toBe(canary)
   expect(openEnvelope(rotated, belonging, createKeyRing(oldSecret))).toBe('unknown_secret')
-  expect(rewrap(wrappedKey, belonging, { from, to })).toBe('altered')
-  expect(rewrap(envelope.wrappedKey, { ...belonging, workspaceId: 'ws_b' }, { from, to })).toBe('altered')
+  expect(rewrapKey(wrappedKey, credentialBinding(belonging), { from, to })).toBe('altered')
+  expect(rewrapKey(envelope.wrappedKey, credentialBinding({ ...belonging, workspaceId: 'ws_b' }), { from, to })).toBe(
+    'altered',
+  )
 })
 
 test('K4: neither a key ring nor an opened secret shows bytes when printed', () => {

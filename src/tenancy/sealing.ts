@@ -69,14 +69,6 @@ export function openBytes(envelope: Envelope, bindingOf: Binding, keys: KeyRing)
 }
 
 /** Wraps the data key under another master secret; the ciphertext stays and is not decrypted. */
-export function rewrap(
-  wrappedKey: string,
-  belonging: Belonging,
-  keys: { readonly from: WrappingKey; readonly to: WrappingKey },
-): string | 'altered' {
-  return rewrapKey(wrappedKey, credentialBinding(belonging), keys)
-}
-
 export function rewrapKey(
   wrappedKey: string,
   bindingOf: Binding,
@@ -91,7 +83,7 @@ export function rewrapKey(
 }
 
 /** JSON, because joined texts would be ambiguous. Stored rows depend on every character of it. */
-function credentialBinding({ workspaceId, provider, id, origin, baseUrl }: Belonging): Binding {
+export function credentialBinding({ workspaceId, provider, id, origin, baseUrl }: Belonging): Binding {
   return (purpose) =>
     JSON.stringify(['tollgate-credential-1', purpose, workspaceId, provider, id, origin, baseUrl ?? null])
 }

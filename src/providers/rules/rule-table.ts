@@ -4,7 +4,6 @@
 import type { TargetRules } from '../../dialects/canonical/target-rules.ts'
 import type { DialectId } from '../../dialects/dialect.ts'
 
-/** Rules for some models. */
 export interface ModelRules {
   /** Matched against the provider's name for the model. */
   readonly models: RegExp

@@ -4,7 +4,7 @@
 // (anthropics/anthropic-sdk-python#1927, 2026-09).
 
 import { removeMembers } from '../../dialects/byte-lane/edits.ts'
-import { isRecord } from '../../dialects/canonical/json.ts'
+import { isRecord, listOf } from '../../dialects/canonical/json.ts'
 import type { Warning } from '../../dialects/canonical/translation.ts'
 import { pointerStep, WarningList } from '../../dialects/request/fields.ts'
 import { assert, type Failure } from '../../kernel/failure.ts'
@@ -151,10 +151,6 @@ function calledNames(messages: unknown): string[] {
 
 function parsed(body: Uint8Array, member: JsonMember | undefined): unknown {
   return member && JSON.parse(utf8Text(body, member.valueStart, member.valueEnd))
-}
-
-function listOf(value: unknown): readonly unknown[] {
-  return Array.isArray(value) ? value : []
 }
 
 /** The headers of the dialect have no meaning there. */
