@@ -123,7 +123,6 @@ const toolsOf = (life: Life): fc.Arbitrary<FunctionTool[]> =>
             name,
             description,
             schema,
-            strict: undefined,
             ...mark,
           })),
     ),
@@ -154,10 +153,7 @@ const settings = fc.record({
   endUserId: fc.option(fc.stringMatching(/^[a-z0-9]{1,64}$/), { nil: undefined }),
   outputFormat: fc.constantFrom<Conversation['outputFormat']>(undefined, {
     kind: 'json-schema',
-    name: undefined,
-    description: undefined,
     schema: '{"type":"object","properties":{"a":{"type":"string"}},"required":["a"],"additionalProperties":false}',
-    strict: undefined,
   }),
 })
 

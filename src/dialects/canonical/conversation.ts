@@ -62,7 +62,7 @@ export interface ThinkingBlock {
   readonly kind: 'thinking'
   readonly text: string
   /** The issuer's signature or one of ours (`tg1.…`). undefined where the dialect or host has none. */
-  readonly signature: string | undefined
+  readonly signature?: string | undefined
 }
 
 /** Encrypted reasoning that only its issuer can read. */
@@ -101,19 +101,19 @@ interface Placed {
 export interface FunctionTool extends Marked, Placed {
   readonly kind: 'function'
   readonly name: string
-  readonly description: string | undefined
+  readonly description?: string | undefined
   /** JSON Schema of the arguments; undefined = takes none. */
-  readonly schema: RawJson | undefined
-  readonly strict: boolean | undefined
+  readonly schema?: RawJson | undefined
+  readonly strict?: boolean | undefined
 }
 
 /** A tool that takes free text instead of JSON. */
 export interface CustomTool extends Marked, Placed {
   readonly kind: 'custom'
   readonly name: string
-  readonly description: string | undefined
+  readonly description?: string | undefined
   /** The grammar of the text in the form of the caller's dialect; undefined = any text. */
-  readonly grammar: RawJson | undefined
+  readonly grammar?: RawJson | undefined
   /** The caller checks the text itself, so a target without grammars may get the grammar as text instead. */
   readonly isGrammarAdvice?: boolean
 }
@@ -150,10 +150,10 @@ export type OutputFormat =
   | {
       readonly kind: 'json-schema'
       /** undefined where the dialect has no name for a format. */
-      readonly name: string | undefined
-      readonly description: string | undefined
+      readonly name?: string | undefined
+      readonly description?: string | undefined
       readonly schema: RawJson
-      readonly strict: boolean | undefined
+      readonly strict?: boolean | undefined
     }
 
 export interface Sampling {

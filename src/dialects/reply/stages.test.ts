@@ -4,6 +4,7 @@ import { collectReply } from '../../../test/parts/collect-reply.ts'
 import { block, call, context, ended, started, text, thinking, usageOf } from '../../../test/parts/reply-events.ts'
 import { noted, steps } from '../../../test/parts/reply-notation.ts'
 import type { Usage } from '../../kernel/usage.ts'
+import { faultFromError } from '../canonical/faults.ts'
 import type { ReplyEvent } from '../canonical/reply.ts'
 import type { ReplyMapping } from '../canonical/translation.ts'
 import { ReplyMapper, RestoreCalls, UsageMeter } from './stages.ts'
@@ -235,15 +236,7 @@ test('all stages together read one reply', () => {
   }
   const failure: ReplyEvent = {
     type: 'reply-failure',
-    fault: {
-      status: undefined,
-      type: undefined,
-      code: undefined,
-      message: 'x',
-      param: undefined,
-      details: undefined,
-      retryAfterMs: undefined,
-    },
+    fault: faultFromError(undefined, undefined, { message: 'x' }),
   }
   expect(
     read(

@@ -259,9 +259,7 @@ describe('reasoning effort', () => {
 const closed = '{"type":"object","properties":{"a":{"type":"string"}},"required":["a"],"additionalProperties":false}'
 
 describe('output format', () => {
-  const format: OutputFormat & { kind: 'json-schema' } = {
-    ...{ kind: 'json-schema', name: undefined, description: undefined, schema: closed, strict: undefined },
-  }
+  const format: OutputFormat & { kind: 'json-schema' } = { ...{ kind: 'json-schema', schema: closed } }
   const written = (parts: object) => ({ name: 'output', schema: JSON.parse(closed), strict: true, ...parts })
   const schemaRow = (name: string, parts: Partial<typeof format>, expected: object, warned: string[] = []): Row => ({
     name,
@@ -309,11 +307,11 @@ describe('output format', () => {
 
 describe('tools', () => {
   const tool = (name: string, parts: Partial<FunctionTool> = {}): FunctionTool => ({
-    ...{ kind: 'function', name, description: undefined, schema: closed, strict: undefined, pointer: '/tools/0' },
+    ...{ kind: 'function', name, schema: closed, pointer: '/tools/0' },
     ...parts,
   })
   const custom = (parts: Partial<CustomTool> = {}): CustomTool => ({
-    ...{ kind: 'custom', name: 'patch', description: 'P', grammar: undefined },
+    ...{ kind: 'custom', name: 'patch', description: 'P' },
     ...parts,
   })
   const none = { type: 'object', properties: {} }

@@ -11,6 +11,7 @@ import {
   thinking,
   usageOf,
 } from '../../../../test/parts/reply-events.ts'
+import { faultFromError } from '../../canonical/faults.ts'
 import type { ReplyEvent } from '../../canonical/reply.ts'
 import { renderReply, renderStream } from './render.ts'
 
@@ -245,15 +246,7 @@ describe('the end', () => {
   })
 
   test('pitfall 141: is never made up: a failure has no message_stop', () => {
-    const fault = {
-      status: undefined,
-      type: undefined,
-      code: undefined,
-      message: 'x',
-      param: undefined,
-      details: undefined,
-      retryAfterMs: undefined,
-    }
+    const fault = faultFromError(undefined, undefined, { message: 'x' })
     const stream = rendered([started, ...text('a').slice(0, 2), { type: 'reply-failure', fault }])
     expect(stream).not.toContain('message_stop')
     expect(stream).not.toContain('message_delta')

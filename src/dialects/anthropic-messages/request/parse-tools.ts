@@ -36,7 +36,7 @@ export function parseTool(fields: RequestFields, context: ParseContext): Tool | 
   if (known) {
     fields.warnUnknown(clientToolFields, context.warnings)
     const name = fields.optionalText('name') ?? known.name
-    return { kind: 'function', ...known, name, strict: undefined, ...shared }
+    return { kind: 'function', ...known, name, ...shared }
   }
   context.unsupported.push({
     field: fields.at,

@@ -18,13 +18,7 @@ describe('reasoning', () => {
 })
 
 describe('the form of the answer', () => {
-  const format = (schema: string) => ({
-    kind: 'json-schema',
-    name: undefined,
-    description: undefined,
-    schema,
-    strict: undefined,
-  })
+  const format = (schema: string) => ({ kind: 'json-schema', schema })
 
   test('a schema is carried as it was written, under the new name and the old', () => {
     const raw = '{"type": "object", "properties":{"n":{"const":12345678901234567890}}}'

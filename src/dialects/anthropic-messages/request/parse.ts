@@ -113,7 +113,7 @@ function parseOutputFormat(format: RequestFields, context: ParseContext): Output
   format.optionalWord('type', ['json_schema'])
   const schema = format.requiredObject('schema')
   const written = context.rawText(schema.at)
-  return { kind: 'json-schema', name: undefined, description: undefined, schema: written, strict: undefined }
+  return { kind: 'json-schema', schema: written }
 }
 
 /** Only speed costs more; the tier says whether purchased capacity may be used. */

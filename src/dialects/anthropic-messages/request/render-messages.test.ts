@@ -294,13 +294,7 @@ describe('text blocks', () => {
   })
 
   test('pitfall 130: a schema for the answer and a begun answer exclude each other', () => {
-    const outputFormat = {
-      kind: 'json-schema',
-      name: undefined,
-      description: undefined,
-      schema: '{"type":"object"}',
-      strict: undefined,
-    } as const
+    const outputFormat = { kind: 'json-schema', schema: '{"type":"object"}' } as const
     expect(refusalOf({ turns: [user('u'), assistant('{')], outputFormat }, models.s45).message).toContain('prefill')
   })
 })

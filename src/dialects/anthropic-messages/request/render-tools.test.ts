@@ -13,9 +13,6 @@ import type { Conversation, FunctionTool, Tool } from '../../canonical/conversat
 const tool = (name: string, parts: Partial<FunctionTool> = {}): FunctionTool => ({
   kind: 'function',
   name,
-  description: undefined,
-  schema: undefined,
-  strict: undefined,
   ...parts,
 })
 const f = tool('f')
@@ -165,9 +162,7 @@ describe('strict tools together', () => {
     const outputFormat = (schema: string): Conversation['outputFormat'] => ({
       kind: 'json-schema',
       name: 'out',
-      description: undefined,
       schema,
-      strict: undefined,
     })
     const dropped = [[false], ['strict_dropped;/tools/0']]
     expect(strictOnes([object(10, text)], { outputFormat: outputFormat(object(14, text)) })).toEqual([[true], []])
@@ -177,7 +172,7 @@ describe('strict tools together', () => {
 
 describe('names and kinds', () => {
   test('vector 38: a custom tool becomes a function of one string; a grammar is refused', () => {
-    const custom: Tool = { kind: 'custom', name: 'patch', description: 'd', grammar: undefined }
+    const custom: Tool = { kind: 'custom', name: 'patch', description: 'd' }
     const { body, rendered } = renderMessagesBody({ tools: [custom] })
     expect(body.tools).toEqual([
       {
@@ -209,7 +204,7 @@ describe('names and kinds', () => {
 
   test('renames arguments too, also those of the tool for the answer', () => {
     const schema = '{"type":"object","properties":{"$top":{"type":"integer"}},"required":["$top"]}'
-    const tools = [{ kind: 'function', name: 'a b', description: undefined, schema, strict: undefined } as const]
+    const tools = [{ kind: 'function', name: 'a b', schema } as const]
     const turns = [user('u'), assistant(call('t', '{"$top":5}', 'a b')), user(result('t'))]
     const { body, rendered } = renderMessagesBody({ tools, turns })
     const [tool] = body.tools
@@ -218,7 +213,7 @@ describe('names and kinds', () => {
     expect(tool.input_schema.required).toEqual([field])
     expect(body.messages[1].content[0].input).toEqual({ [field]: 5 })
     expect(rendered.mapping.argumentNames).toEqual(new Map([[tool.name, new Map([[field, '$top']])]]))
-    const outputFormat = { kind: 'json-schema', name: 'n', description: undefined, schema, strict: undefined } as const
+    const outputFormat = { kind: 'json-schema', name: 'n', schema } as const
     const answer = renderMessagesBody({ outputFormat }, { ...models.s45, jsonOutput: 'emulated' })
     expect(answer.rendered.mapping.argumentNames).toEqual(new Map([['json', new Map([[field, '$top']])]]))
   })

@@ -41,13 +41,7 @@ const round: fc.Arbitrary<Turn[]> = fc
     ...(calls.length > 0 ? [assistant(`done ${answer}`)] : []),
   ])
 
-const tools: FunctionTool[] = ['f', 'a.b'].map((name) => ({
-  kind: 'function',
-  name,
-  description: undefined,
-  schema: undefined,
-  strict: undefined,
-}))
+const tools: FunctionTool[] = ['f', 'a.b'].map((name) => ({ kind: 'function', name }))
 
 const rendered = (turns: readonly Turn[], rules: object) => {
   const parts: Partial<Conversation> = { turns, tools, system: [{ kind: 'text', text: 'S' }] }

@@ -157,7 +157,6 @@ describe('the form of the answer', () => {
   const format = (schema: string): Conversation['outputFormat'] => ({
     kind: 'json-schema',
     name: 'out',
-    description: undefined,
     schema,
     strict: true,
   })
@@ -236,13 +235,7 @@ describe('the form of the answer', () => {
     expect(body.tool_choice).toEqual({ type: 'tool', name: 'json' })
     expect(body.output_config).toBeUndefined()
     expect(rendered.mapping.jsonTool).toBe('json')
-    const own = {
-      kind: 'function',
-      name: 'json',
-      description: undefined,
-      schema: undefined,
-      strict: undefined,
-    } as const
+    const own = { kind: 'function', name: 'json' } as const
     const beside = renderMessagesBody({ outputFormat: format('{}'), tools: [own] }, emulated)
     expect(beside.rendered.mapping.jsonTool).toBe('json_2')
     expect(beside.body.tool_choice).toEqual({ type: 'any' })
@@ -277,8 +270,7 @@ describe('the form of the answer', () => {
   })
 
   test('a demand for a call of the caller’s own tools is not met by the tool of ours', () => {
-    const own = (name: string) =>
-      ({ kind: 'function', name, description: undefined, schema: undefined, strict: undefined }) as const
+    const own = (name: string) => ({ kind: 'function', name }) as const
     const outputFormat = format('{"type":"object"}')
     const toolChoice = { kind: 'required' } as const
     const one = renderMessagesBody({ outputFormat, toolChoice, tools: [own('f')] })
@@ -343,7 +335,7 @@ describe('cache marks', () => {
   test('pitfall 106: tools, system, messages and the automatic one share the four', () => {
     const mark = { cacheMark: { life: 'short' } } as const
     const { body } = renderMessagesBody({
-      tools: [{ kind: 'function', name: 'f', description: undefined, schema: undefined, strict: undefined, ...mark }],
+      tools: [{ kind: 'function', name: 'f', ...mark }],
       system: [marked('A')],
       turns: [user(marked('b'), marked('c'))],
       automaticCache: { life: 'short' },

@@ -323,10 +323,9 @@ describe('pitfall 139: a whole reply as the stream that was asked for', () => {
   })
 
   test('a blocked prompt is a reply', () => {
-    expect(events({ promptFeedback: { blockReason: 'OTHER' } })).toEqual([
-      'start',
-      'end refusal OTHER prompt blocked: OTHER',
-    ])
+    expect(events({ promptFeedback: { blockReason: 'OTHER' } })).toEqual(
+      steps`start | end refusal OTHER prompt blocked: OTHER`,
+    )
   })
 
   test('an error is none, alone, in a list, and behind content', () => {

@@ -34,7 +34,7 @@ interface Part {
   readonly kind: 'text' | 'thought' | 'call'
   /** The JSON of a call. */
   text: string
-  readonly signature: string | undefined
+  readonly signature?: string | undefined
 }
 
 class GeminiRenderer extends BlockRenderer {
@@ -69,7 +69,7 @@ class GeminiRenderer extends BlockRenderer {
         return this.#write({ kind: 'text', text, signature })
       }
       case 'thinking':
-        return this.context.replyForm?.showsThoughts ? this.#write({ kind: 'thought', text, signature: undefined }) : ''
+        return this.context.replyForm?.showsThoughts ? this.#write({ kind: 'thought', text }) : ''
       default:
         return ''
     }
@@ -98,9 +98,7 @@ class GeminiRenderer extends BlockRenderer {
       stop.unified === 'refusal' && stop.explanation ? jsonString(stop.explanation.toWellFormed()) : undefined
     const ending = { finishReason, finishMessage: said }
     // Clients expect a part in every record.
-    this.terminal = this.#record(
-      this.#reply([partJson({ kind: 'text', text: '', signature: undefined })], ending, usageMetadata),
-    )
+    this.terminal = this.#record(this.#reply([partJson({ kind: 'text', text: '' })], ending, usageMetadata))
     this.whole = this.#reply(this.#parts.map(partJson), ending, usageMetadata)
     return ''
   }

@@ -204,7 +204,6 @@ function parseTools(body: RequestFields, context: ParseContext): Tool[] {
         name: declared.text('name'),
         description: declared.optionalText('description'),
         schema: json ? context.rawText(json.at) : open && jsonSchema(declared.value('parameters')),
-        strict: undefined,
         pointer: declared.at,
       }
     })
@@ -244,7 +243,7 @@ function parseFormat(config: RequestFields, context: ParseContext): OutputFormat
   const open = config.value('responseSchema')
   if (!json && open === undefined) return { kind: 'json-object' }
   const schema = json ? context.rawText(json.at) : jsonSchema(open)
-  return { kind: 'json-schema', name: undefined, description: undefined, schema, strict: undefined }
+  return { kind: 'json-schema', schema }
 }
 
 /** Google's own form of schemas: types in capitals, `nullable`, and 64-bit numbers as text. */

@@ -6,9 +6,6 @@ import type { Conversation, FunctionTool, Tool } from '../../canonical/conversat
 const tool = (name: string, more: Partial<FunctionTool> = {}): FunctionTool => ({
   kind: 'function',
   name,
-  description: undefined,
-  schema: undefined,
-  strict: undefined,
   ...more,
 })
 const custom = (grammar?: string): Tool => ({ kind: 'custom', name: 'p', description: 'Patch.', grammar })
@@ -155,7 +152,6 @@ describe('a JSON form', () => {
   const outputFormat = {
     kind: 'json-schema',
     name: 'n',
-    description: undefined,
     schema: '{"type":"object","properties":{"a":{"const":"x"}},"required":["a"],"additionalProperties":false}',
     strict: true,
   } as const

@@ -44,10 +44,9 @@ describe('text and endings', () => {
   })
 
   test('may have no content at all', () => {
-    expect(read(chunk({ role: 'assistant', content: '' }), chunk({}, 'stop'), done)).toEqual([
-      'start c1',
-      'end end stop',
-    ])
+    expect(read(chunk({ role: 'assistant', content: '' }), chunk({}, 'stop'), done)).toEqual(
+      steps`start c1 | end end stop`,
+    )
   })
 
   test('keep a refusal apart from text, and its words as the explanation', () => {

@@ -13,6 +13,7 @@ import {
 } from '../../../../test/parts/reply-events.ts'
 import { tokenCounts } from '../../../../test/parts/token-counts.ts'
 import { Failure } from '../../../kernel/failure.ts'
+import { faultFromError } from '../../canonical/faults.ts'
 import type { ReplyEvent } from '../../canonical/reply.ts'
 import { writeSignature } from '../../canonical/signature.ts'
 import type { RenderContext } from '../../canonical/translation.ts'
@@ -88,15 +89,7 @@ describe('the frame', () => {
   })
 
   test('vector 75: of a reply that fails has no finish and no [DONE]; the error is the failure table’s', () => {
-    const fault = {
-      status: 529,
-      type: undefined,
-      code: undefined,
-      message: 'Overloaded',
-      param: undefined,
-      details: undefined,
-      retryAfterMs: undefined,
-    }
+    const fault = faultFromError(529, undefined, { message: 'Overloaded' })
     const stream = rendered([started, ...text('a').slice(0, 2), { type: 'reply-failure', fault }])
     expect(chunksOf(stream).map(({ choices }) => choices[0]?.finish_reason)).toEqual([null, null])
     expect(stream).not.toContain('[DONE]')

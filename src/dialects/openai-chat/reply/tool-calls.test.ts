@@ -156,9 +156,9 @@ describe('a call', () => {
   })
 
   test('that never got a name fails the reply; an entry with nothing in it is none', () => {
-    expect(read(calls({ index: 0, id: 'a', ...args('{"x":1}') }), finished)).toEqual([
-      'fail a tool call without a name',
-    ])
+    expect(read(calls({ index: 0, id: 'a', ...args('{"x":1}') }), finished)).toEqual(
+      steps`fail a tool call without a name`,
+    )
     expect(read(chunk({ content: 'hi', tool_calls: [{ index: 0, id: '', ...args('') }] }, 'stop'), done)).toEqual(steps`
       text | +hi | . | end end stop
     `)

@@ -337,7 +337,7 @@ describe('assistant messages', () => {
   })
 
   test('pitfall 84: reasoning text under either name, and LiteLLM blocks, are thinking', () => {
-    const unsigned = [{ kind: 'thinking', text: 'hm', signature: undefined }, text('x')]
+    const unsigned = [{ kind: 'thinking', text: 'hm' }, text('x')]
     expect(assistant({ content: 'x', reasoning_content: 'hm' })).toEqual(unsigned as never)
     expect(assistant({ content: 'x', reasoning: 'hm' })).toEqual(unsigned as never)
     expect(
@@ -356,7 +356,7 @@ describe('assistant messages', () => {
       },
       { type: 'text', text: 'x' },
     ]
-    const thought = [{ kind: 'thinking', text: 'ab', signature: undefined }, text('x')]
+    const thought = [{ kind: 'thinking', text: 'ab' }, text('x')]
     expect(assistant({ content })).toEqual(thought as never)
     // The same reasoning under a second name is not said twice.
     expect(assistant({ content, reasoning_content: 'ab' })).toEqual(thought as never)

@@ -341,7 +341,7 @@ function parseReasoningFields(message: RequestFields, context: ParseContext): Pl
   const blocks = message.objects('thinking_blocks')
   if (blocks.length > 0) return blocks.flatMap((block) => placed(parseReasoningPart(block)))
   const text = message.optionalText('reasoning_content') || message.optionalText('reasoning')
-  return text ? placed([{ kind: 'thinking', text, signature: undefined }]) : []
+  return text ? placed([{ kind: 'thinking', text }]) : []
 }
 
 function placed(blocks: readonly ReasoningBlock[], index?: unknown): PlacedReasoning<ReasoningBlock>[] {
@@ -357,7 +357,7 @@ function parseDetail(detail: RequestFields, { warnings }: ParseContext): Reasoni
       return [{ kind: 'thinking', text: detail.optionalText('text') ?? '', signature }]
     }
     case 'reasoning.summary':
-      return [{ kind: 'thinking', text: detail.text('summary'), signature: undefined }]
+      return [{ kind: 'thinking', text: detail.text('summary') }]
     case 'reasoning.encrypted':
       return [{ kind: 'sealed-thinking', data: issuedAs(detail.text('data'), format) }]
     default:

@@ -128,13 +128,7 @@ describe('reasoning and output format', () => {
     const schema = '{"type": "object", "properties":{"n":{"maximum":1.0}}}'
     const body = `{"model":"m","messages":[{"role":"user","content":"x"}],"response_format":{"type":"json_schema",
       "json_schema":{"name":"out","strict":true,"schema":${schema}}}}`
-    expect(parsed(body).outputFormat).toEqual({
-      kind: 'json-schema',
-      name: 'out',
-      description: undefined,
-      schema,
-      strict: true,
-    })
+    expect(parsed(body).outputFormat).toEqual({ kind: 'json-schema', name: 'out', schema, strict: true })
     expect(settings({ response_format: { type: 'json_object' } }).outputFormat).toEqual({ kind: 'json-object' })
     expect(settings({ response_format: { type: 'text' } }).outputFormat).toBeUndefined()
     expect(refusedParse({ messages, response_format: { type: 'xml' } }).param).toBe('response_format.type')

@@ -88,7 +88,7 @@ describe('pitfall 28: user turns in a row', () => {
   })
 
   test('are one message also where nothing is left of an answer between them', () => {
-    const silent = assistant({ kind: 'thinking', text: 'hm', signature: undefined })
+    const silent = assistant({ kind: 'thinking', text: 'hm' })
     expect(messages([user(text('u1')), silent, user(text('u2'))])).toEqual([{ role: 'user', content: 'u1\n\nu2' }])
   })
 

@@ -97,7 +97,7 @@ describe('determinism', () => {
     return [
       { role: 'user', blocks: said },
       ...(note ? [{ role: 'system', blocks: [text('note')] } as const] : []),
-      { role: 'assistant', blocks: [text('t'), { kind: 'thinking', text: 'h', signature: undefined }, ...asked] },
+      { role: 'assistant', blocks: [text('t'), { kind: 'thinking', text: 'h' }, ...asked] },
       ...(apart
         ? results.map((block): Turn => ({ role: 'user', blocks: [block] }))
         : [{ role: 'user', blocks: results } as const]),
@@ -207,9 +207,7 @@ describe('settings and tools', () => {
 
   test('pitfall 13: reasoning is turned off, with a warning, where the host refuses it together with tools', () => {
     const efforts = ['none', 'low', 'high'] as const
-    const tools = [
-      { kind: 'function', name: 'f', description: undefined, schema: undefined, strict: undefined } as const,
-    ]
+    const tools = [{ kind: 'function', name: 'f' } as const]
     const sent = (reasoning: ReasoningSettings | undefined, rules: TargetRules = {}) => {
       const target = targetWith({ toolsWithReasoning: false, efforts, thinksByDefault: true, ...rules })
       const { body, warned } = rendered({ tools, reasoning }, target)
@@ -229,7 +227,7 @@ describe('settings and tools', () => {
       { role: 'assistant', blocks: [{ kind: 'tool-call', id: 't', name: 'a.b', arguments: '{}', custom: false }] },
       { role: 'user', blocks: [{ kind: 'tool-result', callId: 't', content: [], isError: false }] },
     ]
-    const own = { kind: 'function', name: 'a.b', description: undefined, schema, strict: undefined } as const
+    const own = { kind: 'function', name: 'a.b', schema } as const
     const { body } = rendered({ tools: [own], turns })
     expect(body.messages[0].tool_calls[0].function.name).toBe(body.tools[0].function.name)
   })

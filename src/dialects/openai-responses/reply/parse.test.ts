@@ -66,19 +66,17 @@ describe('a stream as the provider sends it', () => {
       'data: {"type":\n\n',
       completed(),
     ]
-    expect(noted(parseWhole(parser, `${stream.join('')}data: [DONE]\n\n`))).toEqual([
-      'start resp_1',
-      'end end completed',
-    ])
+    expect(noted(parseWhole(parser, `${stream.join('')}data: [DONE]\n\n`))).toEqual(
+      steps`start resp_1 | end end completed`,
+    )
     expect(parser.skipped).toBe(1)
   })
 
   test('may repeat a long request', () => {
     const response = { id: 'resp_1', instructions: 'x'.repeat(2 * 1024 * 1024) }
-    expect(read(sent('response.created', { response }), completed(response))).toEqual([
-      'start resp_1',
-      'end end completed',
-    ])
+    expect(read(sent('response.created', { response }), completed(response))).toEqual(
+      steps`start resp_1 | end end completed`,
+    )
   })
 
   test('keeps alive between events', () => {
@@ -107,10 +105,9 @@ describe('reasoning', () => {
     expect(read(created, done(0, reasoning(0, ['a'], 'S')), incomplete('max_output_tokens'))).toEqual(steps`
       start resp_1 | thinking | +a | ${signed} | . | end length max_output_tokens
     `)
-    expect(read(created, done(0, reasoning(0, [], 'S')), incomplete('max_output_tokens'))).toEqual([
-      'start resp_1',
-      'end length max_output_tokens',
-    ])
+    expect(read(created, done(0, reasoning(0, [], 'S')), incomplete('max_output_tokens'))).toEqual(
+      steps`start resp_1 | end length max_output_tokens`,
+    )
   })
 
   test('that led to something which is not passed on is only to be read', () => {
@@ -186,10 +183,9 @@ describe('endings', () => {
   })
 
   test('events after the end are ignored', () => {
-    expect(read(created, completed(), textDelta(0, 'a'), sent('error', { message: 'late' }))).toEqual([
-      'start resp_1',
-      'end end completed',
-    ])
+    expect(read(created, completed(), textDelta(0, 'a'), sent('error', { message: 'late' }))).toEqual(
+      steps`start resp_1 | end end completed`,
+    )
   })
 })
 

@@ -334,7 +334,7 @@ function parseReasoningItem(item: RequestFields, { warnings, contentTags }: Item
   if (block === 'forged') return item.refuse('encrypted_content', forgedContent)
   if (block) return [block]
   if (encrypted !== undefined) warnings.add('thinking_dropped', item.pointer('encrypted_content'))
-  return text === '' ? [] : [{ kind: 'thinking', text, signature: undefined }]
+  return text === '' ? [] : [{ kind: 'thinking', text }]
 }
 
 function parseCall(item: RequestFields, text: string, custom: boolean): ToolCallBlock {
@@ -395,7 +395,7 @@ function parseTools(body: RequestFields, context: ParseContext) {
         entry.warnUnknown(shellMembers, context.warnings)
         const description = 'Runs a program in a shell of the caller.'
         const schema = shellSchema
-        tools.push({ kind: 'function', name: type, description, schema, strict: undefined, pointer: entry.at })
+        tools.push({ kind: 'function', name: type, description, schema, pointer: entry.at })
         callForms.set(type, { name: type, isShell: true })
         return
       }

@@ -230,7 +230,7 @@ describe('cache marks', () => {
     expect(rendered({ turns: said }, gpts.gpt56).warnings).toEqual(['cache_mark_dropped;/messages'])
     const turns = [user({ ...text('u'), ...mark })]
     expect(rendered({ turns }, gpts.o3).warnings).toEqual(['cache_mark_dropped;/messages'])
-    const tool = { kind: 'function', name: 'f', description: undefined, schema: undefined, strict: undefined } as const
+    const tool = { kind: 'function', name: 'f' } as const
     expect(rendered({ tools: [{ ...tool, ...mark }] }, gpts.gpt56).warnings).toEqual(['cache_mark_dropped;/tools'])
     expect(rendered({ automaticCache: { life: 'short' } }).warnings).toEqual(['cache_mark_dropped;/cache_control'])
     expect(rendered({ automaticCache: { life: 'short' } }, gpts.o3).warnings).toEqual([])

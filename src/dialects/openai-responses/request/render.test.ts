@@ -77,9 +77,7 @@ describe('reasoning', () => {
   }
 
   test('vector 47: turned off is effort none, with tools too', () => {
-    const tools = [
-      { kind: 'function', name: 'f', description: undefined, schema: undefined, strict: undefined },
-    ] as const
+    const tools = [{ kind: 'function', name: 'f' }] as const
     const { body, warnings } = rendered({ reasoning: { mode: 'off' }, tools }, gpts.gpt56)
     expect(body.reasoning).toEqual({ effort: 'none' })
     expect(body.tools).toHaveLength(1)
