@@ -260,14 +260,12 @@ const choiceWords: Readonly<Record<string, ToolChoice>> = {
   any: { kind: 'required' },
 }
 
-type ParsedToolChoice = Pick<Conversation, 'toolChoice' | 'parallelTools' | 'oneCallByForm'>
-
-function parseToolChoice(body: RequestFields): ParsedToolChoice {
+function parseToolChoice(body: RequestFields): Pick<Conversation, 'toolChoice' | 'parallelTools' | 'oneCallByForm'> {
   if (!impliesOneCall(body)) return choiceOf(body, body.optionalBoolean('parallel_tool_calls'))
   return { ...choiceOf(body, false), oneCallByForm: true }
 }
 
-function choiceOf(body: RequestFields, parallelTools: boolean | undefined): ParsedToolChoice {
+function choiceOf(body: RequestFields, parallelTools: boolean | undefined) {
   const name = body.value('tool_choice') === undefined ? 'function_call' : 'tool_choice'
   const value = body.value(name)
   if (value === undefined) return { toolChoice: undefined, parallelTools }

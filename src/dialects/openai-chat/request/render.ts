@@ -149,6 +149,18 @@ function renderMessages(system: readonly TextBlock[], rendering: Rendering): rea
   return messages.end()
 }
 
+const blankLine = '\n\n'
+
+/** One turn's part of a user message. Consecutive ones are one message, because many templates refuse two in a row. */
+interface SaidTurn {
+  /** Before the blocks. */
+  readonly media: readonly RawJson[]
+  readonly blocks: readonly ContentBlock[]
+  readonly pointer: string
+  /** The blocks that are marked, where they are not those that are written. */
+  readonly marked?: readonly TextBlock[]
+}
+
 class MessageList implements TurnWriter {
   readonly #list: RawJson[] = []
   #said: SaidTurn[] = []
@@ -173,21 +185,7 @@ class MessageList implements TurnWriter {
   }
 
   user(blocks: readonly ContentBlock[], pointer: string, media: readonly RawJson[]): void {
-    if (blocks.length === 0 && media.length === 0) return
-    const filled = blocks.filter(isFilled)
-    const [first, ...others] = filled
-    this.#said.push({
-      isEmpty: filled.length === 0 && media.length === 0,
-      text: first?.kind === 'text' && others.length === 0 && media.length === 0 ? first.text : undefined,
-      parts: (lead) => [
-        ...media,
-        ...filled.flatMap((block, i) => {
-          const isFirst = i === 0 && media.length === 0 && block.kind === 'text'
-          const shown = isFirst ? { ...block, text: lead + block.text } : block
-          return renderParts(shown, this.rendering, pointer, [block])
-        }),
-      ],
-    })
+    if (blocks.length + media.length > 0) this.#said.push({ media, blocks: blocks.filter(isFilled), pointer })
   }
 
   system(blocks: readonly TextBlock[]): void {
@@ -203,8 +201,7 @@ class MessageList implements TurnWriter {
 
   inlinedSystem(text: string, blocks: readonly TextBlock[], pointer: string): void {
     const marked = blocks.filter((each) => this.rendering.marks.keeps(each)).slice(-1)
-    const parts = (lead: string) => renderParts({ kind: 'text', text: lead + text }, this.rendering, pointer, marked)
-    this.#said.push({ isEmpty: false, text, parts })
+    this.#said.push({ media: [], blocks: [{ kind: 'text', text }], pointer, marked })
   }
 
   #push(role: 'system' | 'assistant' | 'tool', text: RawJson): void {
@@ -217,33 +214,32 @@ class MessageList implements TurnWriter {
     if (this.#said.length === 0) return
     if (this.#lastSpoken === 'tool' && this.rendering.rules.assistantAfterTool) this.#list.push(bridge)
     this.#lastSpoken = 'user'
-    this.#list.push(message('user', renderUserContent(this.#said, this.rendering.marks.inUse)))
+    this.#list.push(message('user', this.#userContent()))
     this.#said = []
   }
-}
 
-// Consecutive user turns become one user message, because many templates refuse two in a row.
+  /**
+   * A string if each turn is one unmarked text, which every host accepts; parts otherwise. Turns are separated by a blank
+   * line in both, because templates join parts without a separator.
+   */
+  #userContent(): RawJson {
+    const said = this.#said.filter(({ media, blocks }) => media.length + blocks.length > 0)
+    const texts = said.flatMap(({ media, blocks: [first, ...others] }) =>
+      first?.kind === 'text' && others.length + media.length === 0 ? [first.text] : [],
+    )
+    if (texts.length === said.length && !this.rendering.marks.inUse) return jsonString(texts.join(blankLine))
+    return filledArray(said.flatMap((turn, i) => this.#userParts(turn, i === 0 ? '' : blankLine))) ?? '""'
+  }
 
-/** One turn's part of the message. */
-interface SaidTurn {
-  readonly isEmpty: boolean
-  /** Set if it is a single text. */
-  readonly text: string | undefined
   /** `lead` comes before a text at the start. */
-  parts(lead: string): RawJson[]
-}
-
-const blankLine = '\n\n'
-
-/**
- * A string if each turn is one unmarked text, which every host accepts; parts otherwise. Turns are separated by a blank
- * line in both, because templates join parts without a separator.
- */
-function renderUserContent(turns: readonly SaidTurn[], usesMarks: boolean): RawJson {
-  const said = turns.filter(({ isEmpty }) => !isEmpty)
-  const texts = said.flatMap(({ text }) => text ?? [])
-  if (texts.length === said.length && !usesMarks) return jsonString(texts.join(blankLine))
-  return filledArray(said.flatMap(({ parts }, i) => parts(i === 0 ? '' : blankLine))) ?? '""'
+  #userParts({ media, blocks, pointer, marked }: SaidTurn, lead: string): RawJson[] {
+    const parts = blocks.flatMap((block, i) => {
+      const isFirst = i === 0 && media.length === 0 && block.kind === 'text'
+      const shown = isFirst ? { ...block, text: lead + block.text } : block
+      return renderParts(shown, this.rendering, pointer, marked ?? [block])
+    })
+    return [...media, ...parts]
+  }
 }
 
 // Assistant messages: text, calls, and as much of the reasoning as the host wants back. Reasoning never becomes visible
