@@ -101,7 +101,7 @@ function expectRecorded(response: Response, { usage, cost }: Recording): void {
 
 describe('a stream', () => {
   for (const recording of streams) {
-    // On the message surface usage is always part of the stream.
+    // On the messages surface usage is always part of the stream.
     const usageOptions = surfaceOf(recording) === 'chat' ? [true, false] : [true]
     for (const wantsUsage of usageOptions) {
       const how = wantsUsage ? 'with usage' : 'without usage'

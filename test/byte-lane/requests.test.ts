@@ -265,7 +265,7 @@ describe('the body the provider receives', () => {
     expect(new TextDecoder().decode(call.body)).toBe(edited(sent))
   })
 
-  test.each(messagesBodies)('on the message surface: $says', async (sent) => {
+  test.each(messagesBodies)('on the messages surface: $says', async (sent) => {
     const call = await post('/v1/messages', sent.body)
     expect(new TextDecoder().decode(call.body)).toBe(edited(sent))
   })
@@ -366,7 +366,7 @@ describe('the head the provider receives', () => {
     expect(call.headers.get('user-agent')).not.toBe('SDK/1')
   })
 
-  test('on the message surface holds it too, and every anthropic- header', async () => {
+  test('on the messages surface holds it too, and every anthropic- header', async () => {
     const body = `{"model":"test/messages","max_tokens":5,${user}}`
     const call = await post('/v1/messages?beta=true', body, {
       ...private_,

@@ -74,7 +74,7 @@ interface RefusedError {
   readonly details?: { readonly reason: string; readonly metadata: { readonly param?: string } }[]
 }
 
-/** OpenAI's errors have a member for it; on the message surface the text names it, in backticks. */
+/** OpenAI's errors have a member for it; on the messages surface the text names it, in backticks. */
 function refusedField(answer: string): string[] {
   const { error } = JSON.parse(answer) as { error: RefusedError }
   const info = Array.isArray(error.details) ? error.details[0] : undefined

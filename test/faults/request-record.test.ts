@@ -16,7 +16,7 @@ let gateway: Gateway
 let connection: RawConnection
 let reply: UpstreamReply
 
-/** A request of the message surface at a chat provider, which loses a setting; headers have gone out early. */
+/** A request of the messages surface at a chat provider, which loses a setting; headers have gone out early. */
 beforeEach(async () => {
   clock = createJumpClock()
   const asked = Promise.withResolvers<UpstreamReply>()

@@ -123,7 +123,7 @@ export function requestBytes(surface: TestSurface, parts: RequestParts): Buffer 
   return Buffer.concat([Buffer.from(`${method} ${target} HTTP/1.1\r\n${lines.join('')}\r\n`, 'latin1'), payload])
 }
 
-/** The vocabulary as the contract has it: status, type in OpenAI's form, on the message surface, status of google.rpc. */
+/** The vocabulary as the contract has it: status, type in OpenAI's form, on the messages surface, status of google.rpc. */
 const vocabulary: Readonly<Record<string, readonly [status: number, chat: string, messages: string, gemini: string]>> =
   {
     INVALID_REQUEST: [400, 'invalid_request_error', 'invalid_request_error', 'INVALID_ARGUMENT'],

@@ -1,4 +1,4 @@
-// Claude Code itself completes a task with two tool calls through the message surface onto an openai-chat route.
+// Claude Code itself completes a task with two tool calls through the messages surface onto an openai-chat route.
 
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'

@@ -56,7 +56,7 @@ export function expectedOf(example: string, { client, surface, gate }: Place): u
   throw new Error(`no such example: ${example}`)
 }
 
-/** Whether the provider counts tokens as the message surface does. */
+/** Whether the provider counts tokens as the messages surface does. */
 const countsAlike = (gate: GateName): boolean => gate === 'sandbox' || gate === 'anthropic-messages'
 
 /** Counted here, for want of a provider's count: 3 for the request, 4 for the turn, 1 for each of the 8 words. */

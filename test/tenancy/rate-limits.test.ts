@@ -227,7 +227,7 @@ test('the chat surface returns limit, remaining and reset of requests, also when
   expect([third.status, limitHeadersOf(third.headers)]).toEqual([429, all('0', '1m0s')])
 })
 
-test('the message surface returns the same, with the reset as a time', async () => {
+test('the messages surface returns the same, with the reset as a time', async () => {
   // The time in the header has whole seconds.
   clock.pass(1000 - (clock.now() % 1000))
   const { key } = await tenancy.tenant({ credit: '1', with: { limits: { requests_per_minute: 2 } } })

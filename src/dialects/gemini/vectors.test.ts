@@ -33,7 +33,7 @@ describe('vector 66: two calls without ids', () => {
     expect(readSignature(said.reasoning_details[0].signature)).toEqual(proof)
   })
 
-  test('on the message surface', () => {
+  test('on the messages surface', () => {
     const { content, stop_reason } = message(calls)
     expect(stop_reason).toBe('tool_use')
     expect(content.map(({ type }: { type: string }) => type)).toEqual(['thinking', 'tool_use', 'tool_use'])

@@ -90,7 +90,7 @@ describe('vectors 46 and 89: reasoning makes the round', () => {
     expect(warnings).toEqual([])
   })
 
-  test('through the message surface', () => {
+  test('through the messages surface', () => {
     const { content } = messages(interleaved)
     expect(content.map(({ type }: { type: string }) => type)).toEqual(['thinking', 'text', 'thinking', 'tool_use'])
     const answer = { type: 'tool_result', tool_use_id: 'call_3', content: 'ok' }
