@@ -236,13 +236,7 @@ function createOtlp(
   { source, clock, log }: Base,
   readMetrics: Parameters<typeof createOtlpExporter>[0]['readMetrics'],
 ): OtlpExporter | undefined {
-  const { otel } = source.current
-  const { settings, faults } = readOtlpSettings({
-    OTEL_EXPORTER_OTLP_ENDPOINT: otel.endpoint,
-    OTEL_EXPORTER_OTLP_HEADERS: otel.headers,
-    OTEL_SERVICE_NAME: otel.serviceName,
-    OTEL_TRACES_SAMPLER_ARG: otel.samplerArg,
-  })
+  const { settings, faults } = readOtlpSettings(source.current.otel)
   for (const fault of faults) log.warn(fault)
   return (
     settings &&

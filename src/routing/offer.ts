@@ -52,26 +52,8 @@ export interface ResolvedModel {
   readonly policy: RoutingPolicy | undefined
 }
 
-/** The models of one workspace. */
-export interface WorkspaceOffer {
-  /** Sorted by id. */
-  list(caller: Caller): readonly OfferedModel[]
-  /** By its id, an alias of the project or the installation, or its name without the creator if only one model has it. */
-  find(caller: Caller, name: string): OfferedModel | Failure
-  /** The same, with the policy that a suffix (`:floor`, `:nitro`) asks for. */
-  resolve(caller: Caller, name: string): ResolvedModel | Failure
-  /** Whether one of the workspace's own credentials opens a route to it. */
-  isOwn(model: OfferedModel): boolean
-  /** In no particular order; at least one. */
-  candidates(model: OfferedModel, surface: Dialect, caller: Caller, features?: RequestedFeatures): readonly Candidate[]
-}
-
-export interface Offer {
-  /** With the workspace's own credentials, whose map stays the same object until they change, and its price list. */
-  with(credentials: WorkspaceCredentials, priceList: string | undefined): WorkspaceOffer
-  /** For callers without an allowlist and without own credentials. */
-  readonly platform: WorkspaceOffer
-}
+export type WorkspaceOffer = ReturnType<typeof createWorkspaceOffer>
+export type Offer = ReturnType<typeof createOffer>
 
 export interface OfferInput extends OwnProvidersInput {
   readonly catalog: Catalog
@@ -92,7 +74,7 @@ export interface OfferInput extends OwnProvidersInput {
   needsOf(providerId: string): readonly string[]
 }
 
-export function createOffer(input: OfferInput): Offer {
+export function createOffer(input: OfferInput) {
   const rulesOf = rememberRules()
   const offersAt = (listPrices?: ReadonlyMap<string, ListPrice>) => {
     const offered = offeredModels(input, listPrices)
@@ -112,8 +94,10 @@ export function createOffer(input: OfferInput): Offer {
   const atCatalogPrices = offersAt()
   const atListPrices = new Map([...input.listPrices].map(([list, prices]) => [list, offersAt(prices)]))
   return {
+    /** For callers without an allowlist and without own credentials. */
     platform: atCatalogPrices(new Map()),
-    with(credentials, priceList) {
+    /** With the workspace's own credentials, whose map stays the same object until they change, and its price list. */
+    with(credentials: WorkspaceCredentials, priceList: string | undefined): WorkspaceOffer {
       // A list that another replica has just made is known here within a second, like every other price.
       const offers = priceList === undefined ? atCatalogPrices : (atListPrices.get(priceList) ?? atCatalogPrices)
       return offers(credentials)
@@ -147,6 +131,7 @@ function offeredModels(
 const reasonings: readonly RequestedFeatures['reasoning'][] = [undefined, 'off', 'on']
 const noFeatures: RequestedFeatures = { offersTools: false, reasoning: undefined }
 
+/** The models of one workspace. */
 function createWorkspaceOffer(
   offered: readonly OfferedModel[],
   own: ReadonlyMap<string, OwnProvider>,
@@ -160,7 +145,7 @@ function createWorkspaceOffer(
     endpointsOf,
     rulesOf,
   }: OfferInput & Pick<PlanInput, 'rulesOf'>,
-): WorkspaceOffer {
+) {
   const isServed = ({ routes }: OfferedModel): boolean =>
     routes.some(({ providerId }) => providers.has(providerId) || own.has(providerId))
   const all = offered.filter(isServed)
@@ -170,6 +155,7 @@ function createWorkspaceOffer(
   const plans = new Map<OfferedModel, Map<Dialect, (readonly Candidate[])[]>>()
   const healthOf: PlanInput['healthOf'] = (names) => health.route(names)
 
+  /** Sorted by id. */
   const list = ({ allow }: Caller): readonly OfferedModel[] =>
     allow.length === 0 ? all : all.filter((model) => allowsModel(allow, model.id))
   const named = ({ aliases: ofProject }: Caller, name: string): ResolvedModel | undefined =>
@@ -205,13 +191,22 @@ function createWorkspaceOffer(
   }
   return {
     list,
-    isOwn: ({ routes }) => own.size > 0 && routes.some(({ providerId }) => own.has(providerId)),
-    find(caller, name) {
+    /** Whether one of the workspace's own credentials opens a route to it. */
+    isOwn: ({ routes }: OfferedModel) => own.size > 0 && routes.some(({ providerId }) => own.has(providerId)),
+    /** By its id, an alias of the project or the installation, or its name without the creator if only one model has it. */
+    find(caller: Caller, name: string): OfferedModel | Failure {
       const found = byName(caller, name)
       return found instanceof Failure ? found : found.model
     },
+    /** The same, with the policy that a suffix (`:floor`, `:nitro`) asks for. */
     resolve: byName,
-    candidates(model, surface, { sharesRoutes }, features = noFeatures) {
+    /** In no particular order; at least one. */
+    candidates(
+      model: OfferedModel,
+      surface: Dialect,
+      { sharesRoutes }: Caller,
+      features: RequestedFeatures = noFeatures,
+    ): readonly Candidate[] {
       const reasoning = features.offersTools ? reasonings.indexOf(features.reasoning) + 1 : 0
       const at = reasoning * 2 + (sharesRoutes ? 1 : 0)
       const cached = plans.get(model)?.get(surface)?.[at]

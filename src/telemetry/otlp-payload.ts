@@ -30,20 +30,6 @@ const genAi = {
   errorType: 'error.type',
 } as const
 
-/** Our names, where the conventions have none. */
-const own = {
-  requestId: 'tollgate.request_id',
-  workspaceId: 'tollgate.workspace_id',
-  projectId: 'tollgate.project_id',
-  lane: 'tollgate.lane',
-  attempts: 'tollgate.attempts',
-  /** `ok`, the provider's status, or the class of the failure. */
-  outcome: 'tollgate.attempt.outcome',
-  usageSource: 'tollgate.usage.source',
-  costUsd: 'tollgate.cost_usd',
-  warnings: 'tollgate.warnings',
-} as const
-
 /** The same in every payload. */
 export interface Sender {
   readonly serviceName: string
@@ -174,13 +160,13 @@ function requestAttributes(record: RequestRecord, operation: string): readonly K
     .text(genAi.errorType, record.code)
     .text('url.path', record.path)
     .int('http.response.status_code', record.status)
-    .text(own.requestId, record.id)
-    .text(own.workspaceId, caller?.workspaceId)
-    .text(own.projectId, caller?.projectId)
-    .text(own.lane, record.lane)
-    .int(own.attempts, record.attempts.length)
-    .int(own.warnings, record.warnings.length > 0 ? record.warnings.length : undefined)
-    .double(own.costUsd, charge === undefined ? undefined : Number(charge) / 1e9)
+    .text('tollgate.request_id', record.id)
+    .text('tollgate.workspace_id', caller?.workspaceId)
+    .text('tollgate.project_id', caller?.projectId)
+    .text('tollgate.lane', record.lane)
+    .int('tollgate.attempts', record.attempts.length)
+    .int('tollgate.warnings', record.warnings.length > 0 ? record.warnings.length : undefined)
+    .double('tollgate.cost_usd', charge === undefined ? undefined : Number(charge) / 1e9)
   if (!usage) return attributes.list
   return attributes
     .int(genAi.inputTokens, totalInputTokens(usage))
@@ -191,7 +177,7 @@ function requestAttributes(record: RequestRecord, operation: string): readonly K
       usage.cacheReported === undefined ? usage.cacheWriteTokens + usage.cacheWriteLongTokens : undefined,
     )
     .int(genAi.reasoningTokens, usage.reasoningTokens)
-    .text(own.usageSource, usage.source).list
+    .text('tollgate.usage.source', usage.source).list
 }
 
 /**
@@ -213,7 +199,7 @@ function attemptSpans({ record, trace }: TracedRequest, randomBytes: RandomBytes
     const attributes = new Attributes()
       .text(genAi.providerName, provider)
       .text(genAi.requestModel, upstreamModel)
-      .text(own.outcome, outcome)
+      .text('tollgate.attempt.outcome', outcome)
       .text(genAi.errorType, isOk ? undefined : outcome)
     return {
       traceId: trace.traceId,

@@ -133,21 +133,21 @@ test('closing while the collector fails drops the queue and counts it', async ()
 const endpoint = 'http://collector:4318'
 
 test('without an endpoint nothing is sent and nothing is reported', () => {
-  expect(readOtlpSettings({ OTEL_SERVICE_NAME: 'x' })).toEqual({ settings: undefined, faults: [] })
+  expect(readOtlpSettings({ serviceName: 'x' })).toEqual({ settings: undefined, faults: [] })
 })
 
 test('an endpoint alone is enough', () => {
-  const { settings, faults } = readOtlpSettings({ OTEL_EXPORTER_OTLP_ENDPOINT: `${endpoint}//` })
+  const { settings, faults } = readOtlpSettings({ endpoint: `${endpoint}//` })
   expect(settings).toEqual({ endpoint, headers: {}, serviceName: 'tollgate', sampleRatio: 1 })
   expect(faults).toEqual([])
 })
 
 test('headers are pairs with encoded values, and are kept secret', () => {
   const { settings, faults } = readOtlpSettings({
-    OTEL_EXPORTER_OTLP_ENDPOINT: endpoint,
-    OTEL_EXPORTER_OTLP_HEADERS: new Secret('Authorization=Basic%20dXNlcjpwYXNz=, x-scope=a,'),
-    OTEL_SERVICE_NAME: 'gate-eu',
-    OTEL_TRACES_SAMPLER_ARG: '0.25',
+    endpoint,
+    headers: new Secret('Authorization=Basic%20dXNlcjpwYXNz=, x-scope=a,'),
+    serviceName: 'gate-eu',
+    samplerArg: '0.25',
   })
   expect(settings?.headers.authorization?.reveal()).toBe('Basic dXNlcjpwYXNz=')
   expect(settings?.headers['x-scope']?.reveal()).toBe('a')
@@ -159,9 +159,9 @@ test('headers are pairs with encoded values, and are kept secret', () => {
 
 test('invalid variables are reported without their value, and the others are used', () => {
   const { settings, faults } = readOtlpSettings({
-    OTEL_EXPORTER_OTLP_ENDPOINT: endpoint,
-    OTEL_EXPORTER_OTLP_HEADERS: new Secret('no-value-hunter2,ok=1,bad=%E0%A4%A,inj=a%0d%0ab'),
-    OTEL_TRACES_SAMPLER_ARG: '2',
+    endpoint,
+    headers: new Secret('no-value-hunter2,ok=1,bad=%E0%A4%A,inj=a%0d%0ab'),
+    samplerArg: '2',
   })
   expect(Object.keys(settings?.headers ?? {})).toEqual(['ok'])
   expect(settings?.sampleRatio).toBe(1)
@@ -171,7 +171,7 @@ test('invalid variables are reported without their value, and the others are use
 
 test('an endpoint that is not an HTTP address disables sending and is reported', () => {
   for (const wrong of ['collector:4317', 'grpc://collector', 'ftp://x', ' ']) {
-    const { settings, faults } = readOtlpSettings({ OTEL_EXPORTER_OTLP_ENDPOINT: wrong })
+    const { settings, faults } = readOtlpSettings({ endpoint: wrong })
     expect(settings).toBeUndefined()
     expect(faults.length).toBe(1)
   }

@@ -210,12 +210,12 @@ function cryptoBytes(count: number): Uint8Array {
 // must never prevent a gateway from starting.
 
 /** From the environment; config/ reads it. */
-export interface OtlpVariables {
-  readonly OTEL_EXPORTER_OTLP_ENDPOINT?: string | undefined
+interface OtlpVariables {
+  readonly endpoint?: string | undefined
   /** Usually holds a token. */
-  readonly OTEL_EXPORTER_OTLP_HEADERS?: Secret | undefined
-  readonly OTEL_SERVICE_NAME?: string | undefined
-  readonly OTEL_TRACES_SAMPLER_ARG?: string | undefined
+  readonly headers?: Secret | undefined
+  readonly serviceName?: string | undefined
+  readonly samplerArg?: string | undefined
 }
 
 export interface OtlpSettings {
@@ -235,7 +235,7 @@ export interface OtlpReading {
 }
 
 export function readOtlpSettings(variables: OtlpVariables): OtlpReading {
-  const endpoint = variables.OTEL_EXPORTER_OTLP_ENDPOINT
+  const { endpoint, serviceName = 'tollgate', samplerArg } = variables
   if (endpoint === undefined) return { settings: undefined, faults: [] }
   const protocol = URL.parse(endpoint)?.protocol
   if (protocol !== 'http:' && protocol !== 'https:') {
@@ -243,15 +243,14 @@ export function readOtlpSettings(variables: OtlpVariables): OtlpReading {
     return { settings: undefined, faults: [fault] }
   }
   const faults: string[] = []
-  const headers = readHeaders(variables.OTEL_EXPORTER_OTLP_HEADERS, faults)
-  const ratioText = variables.OTEL_TRACES_SAMPLER_ARG
-  const ratio = ratioText === undefined ? 1 : Number(ratioText)
-  const isRatio = ratio >= 0 && ratio <= 1 && ratioText?.trim() !== ''
+  const headers = readHeaders(variables.headers, faults)
+  const ratio = samplerArg === undefined ? 1 : Number(samplerArg)
+  const isRatio = ratio >= 0 && ratio <= 1 && samplerArg?.trim() !== ''
   if (!isRatio) faults.push('OTEL_TRACES_SAMPLER_ARG is ignored: expected a number from 0 to 1')
   const settings = {
     endpoint: endpoint.replace(/\/+$/, ''),
     headers,
-    serviceName: variables.OTEL_SERVICE_NAME ?? 'tollgate',
+    serviceName,
     sampleRatio: isRatio ? ratio : 1,
   }
   return { settings, faults }

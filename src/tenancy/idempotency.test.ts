@@ -116,7 +116,7 @@ interface Process {
 /** A process whose timers run when the test says so. */
 function startReplica(database: Database, clock: TestClock, process: Process = {}) {
   const { isCharged = false, meanwhile = async () => {}, id = 'rep_1', dead = [] } = process
-  const works: (() => Promise<void>)[] = []
+  const works: (() => unknown)[] = []
   const generationKeys = createGenerationKeys({
     database,
     clock,

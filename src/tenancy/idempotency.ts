@@ -6,6 +6,7 @@
 import type { Clock } from '../kernel/clock.ts'
 import { assert } from '../kernel/failure.ts'
 import type { ReplicaId, RequestId, WorkspaceId } from '../kernel/ids.ts'
+import { type Every, onTimer } from '../kernel/timers.ts'
 import type { Database } from '../store/database.ts'
 import { abandonKey, claimKey, completeKey, type KeyRow, keyLifetimeMs, readKey } from '../store/idempotency.ts'
 import { type Sql, timeToSql } from '../store/sql.ts'
@@ -84,22 +85,7 @@ export type GenerationClaim =
   /** The key was used with another body. */
   | { readonly kind: 'conflict'; readonly requestId: RequestId }
 
-/** For generations. Their keys have the scope `generationScope`. */
-export interface GenerationKeys {
-  claim(request: KeyedRequest): Promise<GenerationClaim>
-  /**
-   * Whether the key still belongs to this request. Call it once other replicas can see its hold, from which they know
-   * that it runs: a process that was suspended before that may have been considered dead.
-   */
-  confirm(request: KeyedRequest): Promise<boolean>
-  /** The request was answered and paid for. Without a body, or with a large one, the key is spent. */
-  complete(request: KeyedRequest, body: Uint8Array | undefined): Promise<void>
-  /** The request failed and cost nothing: the key is free again. Never rejects; retries until the row is deleted. */
-  abandon(request: KeyedRequest): Promise<void>
-  /** The request has ended and its charge is unknown: the key stays taken, and the next claim asks the ledger. */
-  leaveUnresolved(request: KeyedRequest): void
-  close(): void
-}
+export type GenerationKeys = ReturnType<typeof createGenerationKeys>
 
 export interface GenerationKeysOptions {
   readonly database: Database
@@ -109,8 +95,7 @@ export interface GenerationKeysOptions {
   isCharged(requestId: RequestId): Promise<boolean>
   /** This process among several on one database. undefined: the embedded engine, which has one process. */
   readonly replica?: ReplicaLiveness | undefined
-  /** For tests: runs the work repeatedly; returns how to stop. */
-  every?(milliseconds: number, work: () => Promise<void>): () => void
+  readonly every?: Every
 }
 
 export interface ReplicaLiveness {
@@ -134,7 +119,8 @@ export async function deleteGenerationKeys(sql: Sql, workspaceId: WorkspaceId): 
   await sql`DELETE FROM idempotency WHERE scope = ${generationScope(workspaceId)}`
 }
 
-export function createGenerationKeys(options: GenerationKeysOptions): GenerationKeys {
+/** For generations. Their keys have the scope `generationScope`. */
+export function createGenerationKeys(options: GenerationKeysOptions) {
   const { database, clock, keys, isCharged, replica, every = onTimer } = options
   const running = new Map<RequestId, KeyedRequest>()
   /** Requests that failed and whose rows could not be deleted yet. */
@@ -162,7 +148,11 @@ export function createGenerationKeys(options: GenerationKeysOptions): Generation
       abandoned.delete(requestId)
     }
   }
-  const stops = [every(renewMs, renew), every(abandonRetryMs, deleteAbandoned)]
+  // What fails is tried again the next time; until then the row does not expire.
+  const stops = [
+    every(renewMs, () => renew().catch(() => {})),
+    every(abandonRetryMs, () => deleteAbandoned().catch(() => {})),
+  ]
 
   /** In the map before its row is visible, or the same key in this process would take it for dead. */
   async function enter(request: KeyedRequest): Promise<KeyRow | 'claimed' | undefined> {
@@ -206,7 +196,11 @@ export function createGenerationKeys(options: GenerationKeysOptions): Generation
 
   return {
     claim,
-    async confirm({ scope, key, requestId }) {
+    /**
+     * Whether the key still belongs to this request. Call it once other replicas can see its hold, from which they know
+     * that it runs: a process that was suspended before that may have been considered dead.
+     */
+    async confirm({ scope, key, requestId }: KeyedRequest): Promise<boolean> {
       if (database.engine === 'sqlite') return true
       // Changes the time, so that a process that has read the row and considers its request dead does not delete it.
       const [row] = await database.transaction((sql) => {
@@ -215,7 +209,8 @@ export function createGenerationKeys(options: GenerationKeysOptions): Generation
       }, 'at_once')
       return row !== undefined
     },
-    async complete(request, body) {
+    /** The request was answered and paid for. Without a body, or with a large one, the key is spent. */
+    async complete(request: KeyedRequest, body: Uint8Array | undefined): Promise<void> {
       const response = body && body.length <= bodyBytesMax ? sealAnswer(keys, request, body) : null
       try {
         await database.transaction((sql) => completeKey(sql, request, { response }))
@@ -224,7 +219,8 @@ export function createGenerationKeys(options: GenerationKeysOptions): Generation
         running.delete(request.requestId)
       }
     },
-    async abandon(request) {
+    /** The request failed and cost nothing: the key is free again. Never rejects; retries until the row is deleted. */
+    async abandon(request: KeyedRequest): Promise<void> {
       abandoned.set(request.requestId, request)
       running.delete(request.requestId)
       await database
@@ -235,18 +231,12 @@ export function createGenerationKeys(options: GenerationKeysOptions): Generation
           () => {},
         )
     },
-    leaveUnresolved({ requestId }) {
+    /** The request has ended and its charge is unknown: the key stays taken, and the next claim asks the ledger. */
+    leaveUnresolved({ requestId }: KeyedRequest): void {
       running.delete(requestId)
     },
-    close() {
+    close(): void {
       for (const stop of stops) stop()
     },
   }
-}
-
-function onTimer(milliseconds: number, work: () => Promise<void>): () => void {
-  // Failed work is retried the next time; until then the row does not expire.
-  const timer = setInterval(() => void work().catch(() => {}), milliseconds)
-  timer.unref()
-  return () => clearInterval(timer)
 }

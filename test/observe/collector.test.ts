@@ -61,9 +61,9 @@ function startCollector(status = 200) {
 
 function openExporter(url: string) {
   const { settings } = readOtlpSettings({
-    OTEL_EXPORTER_OTLP_ENDPOINT: url,
-    OTEL_EXPORTER_OTLP_HEADERS: new Secret('authorization=Bearer%20canary-token'),
-    OTEL_SERVICE_NAME: 'gate-eu',
+    endpoint: url,
+    headers: new Secret('authorization=Bearer%20canary-token'),
+    serviceName: 'gate-eu',
   })
   if (!settings) throw new Error('the settings are wrong')
   const metrics = openGatewayMetrics()
