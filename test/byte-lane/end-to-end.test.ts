@@ -1,10 +1,12 @@
 // The same recordings through the real gateway and real sockets: streams cut at a sample of places, and whole replies.
 // The request says in its metadata, or in its text, which pass untouched, what the fake provider is to answer.
 
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { afterAll, describe, expect, test } from 'bun:test'
 import { totalInputTokens } from '../../src/kernel/usage.ts'
-import { type Gateway, geminiConfig, startGateway, stopAll } from '../parts/gateway.ts'
-import { startUpstream, type Upstream, type UpstreamCall } from '../parts/upstream.ts'
+import { ask as askGateway } from '../parts/ask.ts'
+import { geminiConfig, startGateway, stopAll } from '../parts/gateway.ts'
+import { chat, gemini, messages } from '../parts/surfaces.ts'
+import { startUpstream, type UpstreamCall } from '../parts/upstream.ts'
 import { wantsStream } from '../parts/upstream-words.ts'
 import {
   expectedBytes,
@@ -18,27 +20,22 @@ import {
 
 const cutStep = 97
 
-let upstream: Upstream
-let gateway: Gateway
-
-beforeAll(async () => {
-  upstream = startUpstream(async (call, reply) => {
-    const { file, cut } = wantedBy(call)
-    const recording = [...streams, ...wholeReplies].find((each) => each.file === file)
-    if (!recording) throw new Error(`no recording ${file}`)
-    const bytes = recordedBytes(recording)
-    if (!wantsStream(call)) return await reply.send(200, { 'content-type': 'application/json' }, bytes)
-    await reply.startStream({ 'set-cookie': 'a=b', 'openai-organization': 'org-secret', 'x-request-id': 'upstream-id' })
-    await reply.chunk(bytes.subarray(0, cut))
-    // The gateway gets its turn to read before the rest is sent.
-    await Bun.sleep(1)
-    await reply.chunk(bytes.subarray(cut))
-    await reply.finish()
-  })
-  // Searches are offered, and cost nothing.
-  const config = geminiConfig(upstream.url).replaceAll('cache_write_1h: "2.00"', '$&, web_search: "0"')
-  gateway = await startGateway({ config })
+const upstream = startUpstream(async (call, reply) => {
+  const { file, cut } = wantedBy(call)
+  const recording = [...streams, ...wholeReplies].find((each) => each.file === file)
+  if (!recording) throw new Error(`no recording ${file}`)
+  const bytes = recordedBytes(recording)
+  if (!wantsStream(call)) return await reply.send(200, { 'content-type': 'application/json' }, bytes)
+  await reply.startStream({ 'set-cookie': 'a=b', 'openai-organization': 'org-secret', 'x-request-id': 'upstream-id' })
+  await reply.chunk(bytes.subarray(0, cut))
+  // The gateway gets its turn to read before the rest is sent.
+  await Bun.sleep(1)
+  await reply.chunk(bytes.subarray(cut))
+  await reply.finish()
 })
+// Searches are offered, and cost nothing.
+const config = geminiConfig(upstream.url).replaceAll('cache_write_1h: "2.00"', '$&, web_search: "0"')
+const gateway = await startGateway({ config })
 
 afterAll(() => stopAll(gateway, upstream))
 
@@ -60,31 +57,21 @@ interface Asked {
 
 function ask(recording: Recording, { stream, wantsUsage = false, cut = 0 }: Asked): Promise<Response> {
   const surface = surfaceOf(recording)
-  const chat = { stream_options: { include_usage: wantsUsage } }
-  const headers = {
-    authorization: `Bearer ${gateway.key}`,
-    'content-type': 'application/json',
-    'anthropic-version': '2023-06-01',
-  }
+  const { model } = surfaces[surface]
+  const wanted: Wanted = { file: recording.file, cut }
   if (surface === 'gemini') {
-    const verb = stream ? 'streamGenerateContent?alt=sse' : 'generateContent'
-    const contents = [{ role: 'user', parts: [{ text: JSON.stringify({ file: recording.file, cut }) }] }]
-    const body = JSON.stringify({ contents, generationConfig: { maxOutputTokens: 1000 } })
-    return fetch(`${gateway.url}/v1beta/models/test/gemini:${verb}`, { method: 'POST', headers, body })
+    const contents = [{ role: 'user', parts: [{ text: JSON.stringify(wanted) }] }]
+    return askGateway(gateway, gemini, { model, stream, contents, generationConfig: { maxOutputTokens: 1000 } })
   }
-  return fetch(gateway.url + (surface === 'chat' ? '/v1/chat/completions' : '/v1/messages'), {
-    method: 'POST',
-    headers,
-    body: JSON.stringify({
-      model: surfaces[surface].model,
-      messages: [{ role: 'user', content: 'hi' }],
-      max_tokens: 1000,
-      // The tokens that a search adds are not in the body.
-      ...(recording.file.includes('server-tools') && { tools: [{ type: 'web_search_20250305', name: 'web_search' }] }),
-      ...(surface === 'chat' && stream ? chat : {}),
-      stream,
-      metadata: { file: recording.file, cut },
-    }),
+  return askGateway(gateway, surface === 'chat' ? chat : messages, {
+    model,
+    messages: [{ role: 'user', content: 'hi' }],
+    max_tokens: 1000,
+    // The tokens that a search adds are not in the body.
+    ...(recording.file.includes('server-tools') && { tools: [{ type: 'web_search_20250305', name: 'web_search' }] }),
+    ...(surface === 'chat' && stream && { stream_options: { include_usage: wantsUsage } }),
+    stream,
+    metadata: wanted,
   })
 }
 
@@ -135,11 +122,7 @@ describe('a stream', () => {
     expect(headers.get('x-tollgate-attempts')).toBe('1')
     expect(headers.get('x-request-id')).toMatch(/^req_[0-9A-Z]{26}$/)
     expect(headers.get('request-id')).toBe(headers.get('x-request-id'))
-    expect(['set-cookie', 'openai-organization', 'content-length'].map((name) => headers.get(name))).toEqual([
-      null,
-      null,
-      null,
-    ])
+    for (const name of ['set-cookie', 'openai-organization', 'content-length']) expect(headers.get(name)).toBeNull()
   })
 })
 

@@ -5,6 +5,7 @@ import { afterAll, beforeEach, describe, expect, test } from 'bun:test'
 import { gemini } from '../../src/dialects/gemini/index.ts'
 import { openaiChat } from '../../src/dialects/openai-chat/index.ts'
 import { Failure } from '../../src/kernel/failure.ts'
+import { post as postTo } from '../parts/ask.ts'
 import { geminiConfig, startGateway, stopAll } from '../parts/gateway.ts'
 import { startUpstream, type UpstreamCall } from '../parts/upstream.ts'
 
@@ -243,16 +244,7 @@ beforeEach(() => {
 afterAll(() => stopAll(gateway, upstream))
 
 async function post(path: string, body: string, headers: Record<string, string> = {}): Promise<UpstreamCall> {
-  const response = await fetch(gateway.url + path, {
-    method: 'POST',
-    headers: {
-      authorization: `Bearer ${gateway.key}`,
-      'content-type': 'application/json',
-      'anthropic-version': '2023-06-01',
-      ...headers,
-    },
-    body,
-  })
+  const response = await postTo(gateway, path, body, { 'anthropic-version': '2023-06-01', ...headers })
   expect(`${response.status} ${await response.text()}`).toStartWith('200')
   const [call, ...more] = upstream.calls
   if (!call || more.length > 0) throw new Error(`${upstream.calls.length} upstream calls`)

@@ -26,6 +26,7 @@ import {
 } from '../parts/official-clients.ts'
 import { call, context, custom, ended, started, text, thinking } from '../parts/reply-events.ts'
 import { parseWhole } from '../parts/reply-notation.ts'
+import { targetOf } from '../parts/translation.ts'
 
 /** The server's answers, by requested model; bodies that begin with `{` are whole replies. */
 const answers = new Map<string, string>()
@@ -48,13 +49,7 @@ function serve(body: string): string {
   return model
 }
 
-const target = {
-  upstreamModel: 'up',
-  issuer: 'acme/openai-chat',
-  rules: {},
-  defaultOutputCap: undefined,
-  maxOutputTokens: undefined,
-}
+const target = targetOf('up', 'acme/openai-chat')()
 const streamOf = (renderer: StreamRenderer, events: readonly ReplyEvent[]): string =>
   events.map((event) => renderer.render(event)).join('') + renderer.terminal
 const fixture = (path: string): Uint8Array => readFileSync(`${import.meta.dir}/../fixtures/${path}.sse`)

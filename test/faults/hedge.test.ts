@@ -4,7 +4,7 @@
 import { afterEach, expect, test } from 'bun:test'
 import { ask } from '../parts/ask.ts'
 import { type Gateway, requestRecords, startGateway, stopAll } from '../parts/gateway.ts'
-import { recordedRequest } from '../parts/recorded-request.ts'
+import { recordedRequest } from '../parts/manage.ts'
 import { chat } from '../parts/surfaces.ts'
 import { startUpstream, type Upstream, type UpstreamCall } from '../parts/upstream.ts'
 import { answerHello } from '../parts/upstream-words.ts'

@@ -1,14 +1,8 @@
 // Records of a Chat Completions provider, for tests that decide what it says.
 
-import type { Target } from '../../src/dialects/canonical/translation.ts'
+import { targetOf } from './translation.ts'
 
-export const target: Target = {
-  upstreamModel: 'm-1',
-  issuer: 'acme/openai-chat',
-  rules: {},
-  defaultOutputCap: undefined,
-  maxOutputTokens: undefined,
-}
+export const target = targetOf('m-1', 'acme/openai-chat')()
 /** The signature of a thinking block of that target, in the notation of replies. */
 export const signed = 'signed by acme/openai-chat'
 

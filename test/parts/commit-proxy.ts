@@ -2,6 +2,7 @@
 // on, no reply passes on any connection, until `resume` is called.
 
 import type { Socket } from 'bun'
+import { pass } from './slow-network.ts'
 
 export interface CommitProxy extends Disposable {
   readonly port: number
@@ -70,22 +71,22 @@ export function startCommitProxy(serverPort: number): CommitProxy {
             data(_, chunk) {
               lookForConfirmation(ends, chunk)
               ends.toClient.push(Uint8Array.from(chunk))
-              if (!isStalled) flush(client, ends.toClient)
+              if (!isStalled) pass(client, ends.toClient)
             },
-            drain: (server) => flush(server, ends.toServer),
+            drain: (server) => pass(server, ends.toServer),
             close: () => void client.end(),
             error() {},
           },
         }).catch(() => undefined)
-        if (ends.server) flush(ends.server, ends.toServer)
+        if (ends.server) pass(ends.server, ends.toServer)
         else client.end()
       },
       data(client, chunk) {
         lookForCharge(client.data, chunk)
         client.data.toServer.push(Uint8Array.from(chunk))
-        if (client.data.server) flush(client.data.server, client.data.toServer)
+        if (client.data.server) pass(client.data.server, client.data.toServer)
       },
-      drain: (client) => void (isStalled || flush(client, client.data.toClient)),
+      drain: (client) => void (isStalled || pass(client, client.data.toClient)),
       close(client) {
         clients.delete(client)
         client.data.server?.end()
@@ -102,20 +103,8 @@ export function startCommitProxy(serverPort: number): CommitProxy {
     resume() {
       stall = undefined
       isStalled = false
-      for (const [client, { toClient }] of clients) flush(client, toClient)
+      for (const [client, { toClient }] of clients) pass(client, toClient)
     },
     [Symbol.dispose]: () => listener.stop(true),
-  }
-}
-
-/** A socket takes what it can at the moment; the rest goes when it says so. */
-function flush(to: Socket<Ends>, waiting: Uint8Array[]): void {
-  for (let next = waiting[0]; next; next = waiting[0]) {
-    const taken = to.write(next)
-    if (taken < next.length) {
-      if (taken > 0) waiting[0] = next.subarray(taken)
-      return
-    }
-    waiting.shift()
   }
 }

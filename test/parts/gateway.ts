@@ -136,49 +136,36 @@ export async function requestRecords(gateway: Gateway, count: number): Promise<R
   }
 }
 
-/** A configuration with one provider per dialect at the upstream's address, and one model at each. */
-export function upstreamConfig(upstreamUrl: string, extra = ''): string {
-  return `
-providers:
-  - { id: chatty, dialect: openai-chat, base_url: "${upstreamUrl}/v1", api_key: upstream-secret-chat }
-  - { id: messy, dialect: anthropic-messages, base_url: "${upstreamUrl}", api_key: upstream-secret-messages }
-models:
-  - id: test/chat
+/** Providers of the dialects by the names of their models, at the upstream's address. */
+const upstreamProviders = {
+  chat: { id: 'chatty', dialect: 'openai-chat', path: '/v1' },
+  messages: { id: 'messy', dialect: 'anthropic-messages', path: '' },
+  responses: { id: 'ready', dialect: 'openai-responses', path: '/v1' },
+  gemini: { id: 'googly', dialect: 'gemini', path: '/v1beta' },
+}
+
+/** A configuration with a provider per dialect at the upstream's address, and a model at each: `test/chat` at `chatty`. */
+function configWith(upstreamUrl: string, names: readonly (keyof typeof upstreamProviders)[], extra = ''): string {
+  const providers = names.map((name) => {
+    const { id, dialect, path } = upstreamProviders[name]
+    return `  - { id: ${id}, dialect: ${dialect}, base_url: "${upstreamUrl}${path}", api_key: upstream-secret-${name} }\n`
+  })
+  const models = names.map(
+    (name) => `  - id: test/${name}
     price: { input: "1.00", output: "2.00", cache_read: "0.10", cache_write: "1.25", cache_write_1h: "2.00" }
     max_output_tokens: 8000
     default_max_tokens: 4096
-    routes: [{ provider: chatty, model: upstream-chat-1 }]
-  - id: test/messages
-    price: { input: "1.00", output: "2.00", cache_read: "0.10", cache_write: "1.25", cache_write_1h: "2.00" }
-    max_output_tokens: 8000
-    default_max_tokens: 4096
-    routes: [{ provider: messy, model: upstream-messages-1 }]
-${extra}`
-}
-
-/** The same with `test/gemini`. */
-export function geminiConfig(upstreamUrl: string): string {
-  const provider = `  - { id: googly, dialect: gemini, base_url: "${upstreamUrl}/v1beta", api_key: upstream-secret-gemini }`
-  return configWith(upstreamUrl, 'gemini', 'googly', provider)
-}
-
-/** The same with `test/responses`. */
-export function responsesConfig(upstreamUrl: string): string {
-  const provider = `  - { id: ready, dialect: openai-responses, base_url: "${upstreamUrl}/v1", api_key: upstream-secret-responses }`
-  return configWith(upstreamUrl, 'responses', 'ready', provider)
-}
-
-function configWith(upstreamUrl: string, name: string, providerId: string, provider: string): string {
-  return upstreamConfig(
-    upstreamUrl,
-    `  - id: test/${name}
-    price: { input: "1.00", output: "2.00", cache_read: "0.10", cache_write: "1.25", cache_write_1h: "2.00" }
-    max_output_tokens: 8000
-    default_max_tokens: 4096
-    routes: [{ provider: ${providerId}, model: upstream-${name}-1 }]
+    routes: [{ provider: ${upstreamProviders[name].id}, model: upstream-${name}-1 }]
 `,
-  ).replace('models:', `${provider}\nmodels:`)
+  )
+  return `\nproviders:\n${providers.join('')}models:\n${models.join('')}${extra}`
 }
+
+export const upstreamConfig = (upstreamUrl: string, extra?: string): string =>
+  configWith(upstreamUrl, ['chat', 'messages'], extra)
+export const geminiConfig = (upstreamUrl: string): string => configWith(upstreamUrl, ['chat', 'messages', 'gemini'])
+export const responsesConfig = (upstreamUrl: string): string =>
+  configWith(upstreamUrl, ['chat', 'messages', 'responses'])
 
 export interface FailoverOptions {
   /** Members of each model. */

@@ -1,6 +1,5 @@
 // For tests of the gemini dialect: targets, requests rendered and parsed again, and records of a provider.
 
-import type { Conversation } from '../../src/dialects/canonical/conversation.ts'
 import type { TargetRules } from '../../src/dialects/canonical/target-rules.ts'
 import type { Target } from '../../src/dialects/canonical/translation.ts'
 import { renderRequest } from '../../src/dialects/gemini/request/render.ts'
@@ -18,14 +17,7 @@ export const issuer = 'acme/gemini/g'
 
 const at = targetOf('g-1', issuer)
 export const geminiTarget = (rules: TargetRules = geminis.g3, facts?: Partial<Target>): Target => at(rules, facts)
-const renderer = rendererOf(renderRequest, geminiTarget)
-export const { rendered } = renderer
-
-/** The message of the refusal. */
-export function refusedBy(parts: Partial<Conversation>, where?: Target | TargetRules): string {
-  const { facts, message } = renderer.refusalOf(parts, where)
-  return `${facts.param}: ${message}`
-}
+export const { rendered, refusedBy } = rendererOf(renderRequest, geminiTarget)
 
 export const record = (value: unknown): string => `data: ${JSON.stringify(value)}\n\n`
 /** A record of a reply; `more` are members beside the candidate. */

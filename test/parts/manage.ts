@@ -2,10 +2,20 @@
 
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { type Gateway, requestRecords } from './gateway.ts'
 
 export interface Managed {
   readonly url: string
   readonly dataFolder: string
+}
+
+export interface Reply {
+  readonly status: number
+  readonly headers: Headers
+  readonly text: string
+  /** The JSON; undefined where there is no body. */
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into every kind of answer.
+  readonly body: any
 }
 
 export function adminToken(dataFolder: string): string {
@@ -35,4 +45,16 @@ export async function callManagement(
 // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every kind.
 export async function manage({ url, dataFolder }: Managed, method: string, path: string, body?: unknown): Promise<any> {
   return JSON.parse(await callManagement(url, adminHeaders(dataFolder), [method, path, body]))
+}
+
+/** The last of this many requests, once it is in the log. */
+export async function recordedRequest(gateway: Gateway, count = 1): Promise<Record<string, unknown>> {
+  const logged = (await requestRecords(gateway, count)).at(-1)
+  const headers = adminHeaders(gateway.dataFolder)
+  for (;;) {
+    const answer = await fetch(`${gateway.url}/api/requests/${logged?.request_id}`, { headers })
+    if (answer.status === 200) return (await answer.json()) as Record<string, unknown>
+    // The log is written in batches.
+    await Bun.sleep(20)
+  }
 }

@@ -32,17 +32,9 @@ import { loadAdminToken } from '../../src/tenancy/secrets.ts'
 import { createPageBudget } from '../../src/web/page-budget.ts'
 import type { TestEngine } from './engines.ts'
 import { openLedger, type TestClock } from './ledger.ts'
+import type { Reply } from './manage.ts'
 
 export const managementToken = 'token-of-the-operator-0123456789'
-
-export interface Reply {
-  readonly status: number
-  readonly headers: Headers
-  readonly text: string
-  /** The JSON; undefined where there is no body. */
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into every kind of answer.
-  readonly body: any
-}
 
 export interface Ask {
   readonly body?: unknown

@@ -1,8 +1,6 @@
 // For tests of the openai-responses dialect: targets, requests rendered and parsed again, and events of a provider.
 
-import type { Conversation } from '../../src/dialects/canonical/conversation.ts'
 import type { TargetRules } from '../../src/dialects/canonical/target-rules.ts'
-import type { Target } from '../../src/dialects/canonical/translation.ts'
 import { renderRequest } from '../../src/dialects/openai-responses/request/render.ts'
 import { rendererOf, targetOf } from './translation.ts'
 
@@ -29,14 +27,7 @@ export const gpts = {
 export const issuer = 'acme/openai-responses/gpt-5.6'
 
 export const responsesTarget = targetOf('gpt-x', issuer)
-const renderer = rendererOf(renderRequest, responsesTarget)
-export const { rendered } = renderer
-
-/** The message of the refusal. */
-export function refusedBy(parts: Partial<Conversation>, where?: Target | TargetRules): string {
-  const { facts, message } = renderer.refusalOf(parts, where)
-  return `${facts.param}: ${message}`
-}
+export const { rendered, refusedBy } = rendererOf(renderRequest, responsesTarget)
 
 /** One event as the provider writes it. */
 export const sent = (type: string, members: object = {}): string =>

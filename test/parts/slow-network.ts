@@ -86,7 +86,7 @@ export function startSlowNetwork(targetPort: number, delayMs: number): SlowNetwo
 }
 
 /** A socket takes what it can at the moment; the rest goes when it says so. */
-function pass(to: Socket<Ends>, waiting: Uint8Array[], ...more: Uint8Array[]): void {
+export function pass(to: Pick<Socket, 'write'>, waiting: Uint8Array[], ...more: Uint8Array[]): void {
   waiting.push(...more)
   for (;;) {
     const next = waiting[0]

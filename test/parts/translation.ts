@@ -106,6 +106,11 @@ export const target = targetOf('claude-upstream', 'anthropic/anthropic-messages'
 export function rendererOf(render: Translation['renderRequest'], at: (rules: TargetRules) => Target) {
   const renderAt = (parts: Partial<Conversation>, where: Target | TargetRules = {}) =>
     render(conversation(parts), 'rules' in where ? where : at(where))
+  const refusalOf = (parts: Partial<Conversation>, where?: Target | TargetRules): Failure => {
+    const rendered = renderAt(parts, where)
+    if (!(rendered instanceof Failure)) throw new Error('was not refused')
+    return rendered
+  }
   return {
     /** The body as it is written and as the provider parses it, and `code;field` of each warning. */
     rendered(parts: Partial<Conversation>, where?: Target | TargetRules) {
@@ -116,10 +121,11 @@ export function rendererOf(render: Translation['renderRequest'], at: (rules: Tar
       // biome-ignore lint/suspicious/noExplicitAny: tests look into it freely
       return { rendered, body: JSON.parse(json) as any, json, warnings, mapping: rendered.mapping }
     },
-    refusalOf(parts: Partial<Conversation>, where?: Target | TargetRules): Failure {
-      const rendered = renderAt(parts, where)
-      if (!(rendered instanceof Failure)) throw new Error('was not refused')
-      return rendered
+    refusalOf,
+    /** The field and the message of the refusal. */
+    refusedBy(parts: Partial<Conversation>, where?: Target | TargetRules): string {
+      const { facts, message } = refusalOf(parts, where)
+      return `${facts.param}: ${message}`
     },
   }
 }

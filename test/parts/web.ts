@@ -108,43 +108,16 @@ export async function startWeb(options: WebHarnessOptions = {}): Promise<WebHarn
     idleTimeout: 60,
     fetch: (request) => web.handle(request, pathOf(request.url)) ?? new Response('not a page', { status: 404 }),
   })
-  return {
+  return Object.assign(state, {
     url: `http://127.0.0.1:${server.port}`,
-    sessions,
-    histories,
-    events,
-    budget,
-    get isBraked() {
-      return state.isBraked
-    },
-    set isBraked(isBraked) {
-      state.isBraked = isBraked
-    },
-    get token() {
-      return state.token
-    },
-    set token(token) {
-      state.token = token
-    },
-    get entries() {
-      return state.entries
-    },
-    set entries(next) {
-      state.entries = next
-    },
-    get isPublic() {
-      return state.isPublic
-    },
-    set isPublic(isPublic) {
-      state.isPublic = isPublic
-    },
+    ...{ sessions, histories, events, budget },
     loseDatabase: () => store.database.close(),
     async stop() {
       web.close()
       await server.stop(true)
       await store[Symbol.asyncDispose]()
     },
-  }
+  })
 }
 
 export function sandboxEntries(): readonly CatalogEntry[] {

@@ -3,10 +3,11 @@
 
 import { expect } from 'bun:test'
 import { post } from '../parts/ask.ts'
+import type { Reply } from '../parts/manage.ts'
 import { chat, type TestSurface } from '../parts/surfaces.ts'
 import { startUpstream, type Upstream } from '../parts/upstream.ts'
 import { say, usageIn } from '../parts/upstream-words.ts'
-import { type Reply, startTenancy, type Tenancy, type TenancyOptions, type Tenant } from '../tenancy/tenancy.ts'
+import { startTenancy, type Tenancy, type TenancyOptions, type Tenant } from '../tenancy/tenancy.ts'
 
 /** The provider's usage of every answer. */
 export const used = { input: 100, read: 20, write: 10, output: 50 } as const

@@ -7,20 +7,12 @@ import { openDatabase } from '../../src/store/open-database.ts'
 import { ask } from '../parts/ask.ts'
 import { forEachEngine, type Place } from '../parts/engines.ts'
 import { stopAll } from '../parts/gateway.ts'
+import type { Reply } from '../parts/manage.ts'
 import { chat, inWordsOf, messages, responses, type TestSurface } from '../parts/surfaces.ts'
 import { startUpstream, type Upstream } from '../parts/upstream.ts'
 import { chatAnswer } from '../parts/upstream-words.ts'
 import { createStepClock, type StepClock } from './step-clock.ts'
-import {
-  acmeConfig,
-  failureOf,
-  outputPriced,
-  type Reply,
-  replyOf,
-  startTenancy,
-  type Tenancy,
-  until,
-} from './tenancy.ts'
+import { acmeConfig, failureOf, outputPriced, replyOf, startTenancy, type Tenancy, until } from './tenancy.ts'
 
 let upstream: Upstream
 let tenancy: Tenancy

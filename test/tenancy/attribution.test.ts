@@ -5,10 +5,11 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { ask } from '../parts/ask.ts'
 import { forEachEngine } from '../parts/engines.ts'
 import { stopAll } from '../parts/gateway.ts'
+import type { Reply } from '../parts/manage.ts'
 import { allSurfaces, chat, inWordsOf, messages, responses, type TestSurface } from '../parts/surfaces.ts'
 import { startUpstream, type Upstream } from '../parts/upstream.ts'
 import { chatAnswer } from '../parts/upstream-words.ts'
-import { acmeConfig, type Reply, replyOf, startTenancy, type Tenancy, type Tenant, until } from './tenancy.ts'
+import { acmeConfig, replyOf, startTenancy, type Tenancy, type Tenant, until } from './tenancy.ts'
 
 let upstream: Upstream
 let tenancy: Tenancy

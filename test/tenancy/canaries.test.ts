@@ -7,10 +7,11 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { stopAll } from '../parts/gateway.ts'
 import { createJumpClock } from '../parts/jump-clock.ts'
+import type { Reply } from '../parts/manage.ts'
 import { addressed, allSurfaces, chat, inWordsOf, messages, type TestSurface } from '../parts/surfaces.ts'
 import { startUpstream, type UpstreamCall, type UpstreamReply } from '../parts/upstream.ts'
 import { chatWords, wordsFor } from '../parts/upstream-words.ts'
-import { ask, type Reply, startTenancy, until } from './tenancy.ts'
+import { ask, startTenancy, until } from './tenancy.ts'
 
 const masterSecretBytes = 'canary-master-secret-of-48-bytes-0123456789abcde'
 

@@ -5,10 +5,11 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { ask as askGateway } from '../parts/ask.ts'
 import { forEachEngine } from '../parts/engines.ts'
 import { stopAll } from '../parts/gateway.ts'
+import type { Reply } from '../parts/manage.ts'
 import { chat, inWordsOf, messages, responses, type TestSurface } from '../parts/surfaces.ts'
 import { startUpstream, type Upstream } from '../parts/upstream.ts'
 import { answerWith } from '../parts/upstream-words.ts'
-import { type Reply, replyOf, startTenancy, type Tenancy } from './tenancy.ts'
+import { replyOf, startTenancy, type Tenancy } from './tenancy.ts'
 
 /** In each dialect. */
 const answer = answerWith({ input: 10, output: 20 })

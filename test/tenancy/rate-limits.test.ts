@@ -3,12 +3,13 @@
 
 import { afterAll, expect, test } from 'bun:test'
 import { stopAll } from '../parts/gateway.ts'
+import type { Reply } from '../parts/manage.ts'
 import { connect } from '../parts/raw-client.ts'
 import { allSurfaces, chat, messages } from '../parts/surfaces.ts'
 import { startUpstream } from '../parts/upstream.ts'
 import { wordsFor } from '../parts/upstream-words.ts'
 import { createStepClock } from './step-clock.ts'
-import { acmeConfig, failureOf, type Reply, startTenancy, until } from './tenancy.ts'
+import { acmeConfig, failureOf, startTenancy, until } from './tenancy.ts'
 
 const clock = createStepClock('2027-01-15T08:00:00Z')
 /** While set, the provider keeps its callers waiting. */

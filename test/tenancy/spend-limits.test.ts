@@ -4,11 +4,12 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { forEachEngine } from '../parts/engines.ts'
 import { stopAll } from '../parts/gateway.ts'
+import type { Reply } from '../parts/manage.ts'
 import { allSurfaces, chat, messages } from '../parts/surfaces.ts'
 import { startUpstream, type Upstream } from '../parts/upstream.ts'
 import { chatAnswer } from '../parts/upstream-words.ts'
 import { createStepClock, type StepClock } from './step-clock.ts'
-import { acmeConfig, failureOf, outputPriced, type Reply, startTenancy, type Tenancy, until } from './tenancy.ts'
+import { acmeConfig, failureOf, outputPriced, startTenancy, type Tenancy, until } from './tenancy.ts'
 
 let upstream: Upstream
 let tenancy: Tenancy

@@ -5,17 +5,8 @@ import { expect } from 'bun:test'
 import { ask as askGateway } from '../parts/ask.ts'
 import type { TestEngine } from '../parts/engines.ts'
 import { type Gateway, type GatewayOptions, startGateway } from '../parts/gateway.ts'
-import { adminToken } from '../parts/manage.ts'
+import { adminToken, type Reply } from '../parts/manage.ts'
 import { chat, inWordsOf, messages, type TestSurface } from '../parts/surfaces.ts'
-
-export interface Reply {
-  readonly status: number
-  readonly headers: Headers
-  readonly text: string
-  /** The JSON; undefined where there is no body. */
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into every kind of answer.
-  readonly body: any
-}
 
 export interface Tenant {
   readonly workspaceId: string

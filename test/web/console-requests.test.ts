@@ -84,6 +84,7 @@ test('keys: a report by session leads to its requests, and these to what they we
   await report.locator('text=none named').waitFor()
   await report.locator('.row-link', { hasText: 'session-9' }).click()
   await page.waitForSelector('button:has-text("session session-9")')
+  await page.waitForSelector('tbody .row-link')
   expect(await page.locator('tbody tr').count()).toBe(1)
   await page.locator('tbody .row-link').click()
   await page.waitForSelector('.facts-grid')

@@ -1,7 +1,8 @@
 import { expect, test } from 'bun:test'
 import { forEachEngine } from '../../../test/parts/engines.ts'
 import { holdOf } from '../../../test/parts/ledger.ts'
-import { openManagement, type Reply } from '../../../test/parts/management.ts'
+import type { Reply } from '../../../test/parts/manage.ts'
+import { openManagement } from '../../../test/parts/management.ts'
 import { unavailable } from '../../ledger/account.ts'
 import type { Correction } from '../../ledger/fund.ts'
 
