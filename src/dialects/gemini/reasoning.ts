@@ -20,14 +20,8 @@ import { filledObject, isRecord, jsonString, type Members, parseJson, parseRecor
 import { blobFor, isDisplayOnly } from '../canonical/signature.ts'
 import type { TargetRules } from '../canonical/target-rules.ts'
 import type { WarningList } from '../request/fields.ts'
-import {
-  budgetOfEffort,
-  isThinking,
-  nearestEffort,
-  proofOf,
-  type RulesAndWarnings,
-  wantedEffort,
-} from '../request/reasoning.ts'
+import { budgetOfEffort, isThinking, nearestEffort, proofOf, wantedEffort } from '../request/reasoning.ts'
+import type { RulesAndWarnings } from '../request/settings.ts'
 
 export type SignedPart =
   /** On the thought of this block, or on the last text of its turn. */

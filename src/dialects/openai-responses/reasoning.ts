@@ -19,7 +19,8 @@ import { blobFor, isDisplayOnly, writeSignature } from '../canonical/signature.t
 import type { TargetRules } from '../canonical/target-rules.ts'
 import type { ContentTags } from '../canonical/translation.ts'
 import type { WarningList } from '../request/fields.ts'
-import { fitEffort, isThinking, proofOf, type RulesAndWarnings } from '../request/reasoning.ts'
+import { fitEffort, isThinking, proofOf } from '../request/reasoning.ts'
+import type { RulesAndWarnings } from '../request/settings.ts'
 
 /** The member, undefined if it is omitted, and the effort in it. */
 export function renderReasoning(conversation: Conversation, target: RulesAndWarnings) {

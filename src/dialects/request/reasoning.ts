@@ -10,17 +10,12 @@ import {
   type ReasoningSettings,
   turnPointer,
 } from '../canonical/conversation.ts'
-import type { TargetRules } from '../canonical/target-rules.ts'
 import type { ParsedRequest } from '../canonical/translation.ts'
 import { WarningList } from './fields.ts'
+import type { RulesAndWarnings } from './settings.ts'
 
 /** Supported by every host that has efforts. */
 const usualEfforts: readonly Effort[] = ['low', 'medium', 'high']
-
-export interface RulesAndWarnings {
-  readonly rules: TargetRules
-  readonly warnings: WarningList
-}
 
 /** undefined = send no effort. */
 export function fitEffort(conversation: Conversation, { rules, warnings }: RulesAndWarnings): Effort | undefined {

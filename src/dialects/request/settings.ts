@@ -6,7 +6,11 @@ import { jsonNumber, type Members } from '../canonical/json.ts'
 import type { TargetRules } from '../canonical/target-rules.ts'
 import type { Target } from '../canonical/translation.ts'
 import { refuseAt, type WarningList } from './fields.ts'
-import type { RulesAndWarnings } from './reasoning.ts'
+
+export interface RulesAndWarnings {
+  readonly rules: TargetRules
+  readonly warnings: WarningList
+}
 
 // Sampling: a table per dialect, in the order of its members and of the warnings.
 
