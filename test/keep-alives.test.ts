@@ -7,25 +7,10 @@ import { createJumpClock } from './parts/jump-clock.ts'
 import { connect, type RawConnection, type RawResponse } from './parts/raw-client.ts'
 import { allSurfaces, bodyOf, chat, expectFailure, messages, requestBytes, type TestSurface } from './parts/surfaces.ts'
 import { startUpstream, type Upstream, type UpstreamReply } from './parts/upstream.ts'
-import {
-  answerHello,
-  chatWords,
-  geminiWords,
-  messagesWords,
-  responsesWords,
-  type Words,
-} from './parts/upstream-words.ts'
+import { answerHello, helloWords, type Words } from './parts/upstream-words.ts'
 
 const keepAlive = ': keep-alive\n\n'
 const ping = 'event: ping\ndata: {"type":"ping"}\n\n'
-
-/** What the provider of each surface's model sends. */
-const wordsOf: Readonly<Record<TestSurface['name'], Words>> = {
-  chat: chatWords,
-  messages: messagesWords,
-  responses: responsesWords,
-  gemini: geminiWords,
-}
 
 /** How an error begins inside a stream. */
 const errorEvents: Readonly<Record<TestSurface['name'], string>> = {
@@ -62,7 +47,7 @@ async function waiting(
   surface: TestSurface,
   begin: (reply: UpstreamReply, words: Words) => Promise<void>,
 ): Promise<Waiting> {
-  const words = wordsOf[surface.name]
+  const words = helloWords[surface.name]
   const reached = new Promise<UpstreamReply>((resolve) => first.handle((_, reply) => resolve(reply)))
   const connection = await connect(gateway.url)
   await connection.send(requestBytes(surface, { key: gateway.key, body: bodyOf(surface, { stream: 'true' }) }))

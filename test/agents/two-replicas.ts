@@ -1,7 +1,7 @@
 // Two gateways on one database, and a provider of each dialect with two routes behind them.
 
 import type { DialectName } from '../conformance/cells.ts'
-import { type Gateway, startGateway } from '../parts/gateway.ts'
+import { type Gateway, startGateway, upstreamProviders } from '../parts/gateway.ts'
 import { sharedPostgres } from '../parts/postgres.ts'
 import type { UpstreamCall } from '../parts/upstream.ts'
 
@@ -11,18 +11,6 @@ const models: Readonly<Record<DialectName, string>> = {
   gemini: 'gemini-3.8-flash',
   responses: 'gpt-5.7',
 }
-const versions: Readonly<Record<DialectName, string>> = {
-  chat: '/v1',
-  messages: '',
-  gemini: '/v1beta',
-  responses: '/v1',
-}
-const dialectIds: Readonly<Record<DialectName, string>> = {
-  chat: 'openai-chat',
-  messages: 'anthropic-messages',
-  gemini: 'gemini',
-  responses: 'openai-responses',
-}
 /** The model `test/DIALECT` is at a provider of each. */
 export const dialects = Object.keys(models) as DialectName[]
 export const routes = ['east', 'west']
@@ -31,7 +19,8 @@ function configFor(url: string): string {
   const providers = dialects.flatMap((dialect) =>
     routes.map((route) => {
       const key = dialect === 'chat' ? ', prompt_cache_key: true' : ''
-      return `  - { id: ${dialect}-${route}, dialect: ${dialectIds[dialect]}, base_url: "${url}/${route}${versions[dialect]}", api_key: k${key} }`
+      const { dialect: id, path } = upstreamProviders[dialect]
+      return `  - { id: ${dialect}-${route}, dialect: ${id}, base_url: "${url}/${route}${path}", api_key: k${key} }`
     }),
   )
   const entries = dialects.map((dialect) => {

@@ -3,11 +3,12 @@
 // process, started for it, the bytes are the same.
 
 import { afterAll, describe, expect, test } from 'bun:test'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { issuerName, writeSignature } from '../../src/dialects/canonical/signature.ts'
 import { type Asked, ask } from '../parts/ask.ts'
+import { startCrashGateway } from '../parts/crash-gateway.ts'
+import { createThrowAwayFolder } from '../parts/engines.ts'
 import { startGateway, stopAll } from '../parts/gateway.ts'
 import { chat, messages, type TestSurface } from '../parts/surfaces.ts'
 import { startUpstream } from '../parts/upstream.ts'
@@ -250,42 +251,15 @@ describe.each(growing)('$surface.name onto $model', (conversation) => {
 })
 
 test('vector 99: another process, with other secrets and ids, sends the same bytes', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'tollgate-again-'))
-  writeFileSync(join(folder, 'tollgate.yaml'), configFor(upstream.url))
-  const child = Bun.spawn([join(import.meta.dir, '../../bin/tollgate')], {
-    cwd: folder,
-    env: { PATH: process.env.PATH ?? '', HOME: folder, TOLLGATE_PORT: '0', TOLLGATE_LOG: 'json' },
-    stdin: 'ignore',
-    stdout: 'pipe',
-    stderr: 'ignore',
-  })
-  try {
-    const url = await listeningUrl(child.stdout)
-    const again = { url, key: readFileSync(join(folder, 'data/first-key'), 'utf8').trim() }
-    for (const conversation of growing) {
-      const last = requestAt(conversation, conversation.turns.length - 1)
-      const here = await upstreamBody(gateway, conversation.surface, last)
-      expect(await upstreamBody(again, conversation.surface, last)).toBe(here)
-    }
-  } finally {
-    child.kill()
-    await child.exited
-    rmSync(folder, { recursive: true, force: true })
+  using folder = createThrowAwayFolder()
+  const configPath = join(folder.path, 'tollgate.yaml')
+  writeFileSync(configPath, configFor(upstream.url))
+  const command = [join(import.meta.dir, '../../bin/tollgate')]
+  const again = await startCrashGateway({ dataFolder: folder.path, databaseUrl: undefined, configPath }, { command })
+  for (const conversation of growing) {
+    const last = requestAt(conversation, conversation.turns.length - 1)
+    const here = await upstreamBody(gateway, conversation.surface, last)
+    expect(await upstreamBody(again, conversation.surface, last)).toBe(here)
   }
+  await again.kill()
 })
-
-/** Reads on after the address: a process whose output is not read would end. */
-async function listeningUrl(output: ReadableStream<Uint8Array>): Promise<string> {
-  const found = Promise.withResolvers<string>()
-  void (async () => {
-    let text = ''
-    const decoder = new TextDecoder()
-    for await (const chunk of output) {
-      text += decoder.decode(chunk, { stream: true })
-      const url = /"url":"(http:\/\/[0-9.:]+)"/.exec(text)?.[1]
-      if (url) found.resolve(url)
-    }
-    found.reject(new Error(`did not start: ${text}`))
-  })()
-  return found.promise
-}

@@ -3,7 +3,7 @@
 
 import { afterAll, beforeEach, describe, expect, test } from 'bun:test'
 import { ask } from '../parts/ask.ts'
-import { startGateway, stopAll, upstreamConfig } from '../parts/gateway.ts'
+import { requestRecords, startGateway, stopAll, upstreamConfig } from '../parts/gateway.ts'
 import { createJumpClock } from '../parts/jump-clock.ts'
 import { connect, type RawConnection } from '../parts/raw-client.ts'
 import { bodyOf, bothSurfaces, chat, messages, requestBytes, type TestSurface } from '../parts/surfaces.ts'
@@ -37,22 +37,13 @@ async function open(surface: TestSurface, model: string): Promise<RawConnection>
   return connection
 }
 
-/** The record of the last request, once it is there. */
-async function recordAfter(before: number): Promise<Record<string, unknown>> {
-  for (;;) {
-    const record = requestRecords()[before]
-    if (record) return record
-    await Bun.sleep(2)
-  }
-}
-
-function requestRecords(): Record<string, unknown>[] {
-  return gateway.logged().filter(({ message }) => message === 'request')
-}
+const recordCount = async () => (await requestRecords(gateway, 0)).length
+/** The record of the next request, once it is there. */
+const recordAfter = async (before: number) => (await requestRecords(gateway, before + 1))[before] ?? {}
 
 describe.each(crossing)('on $surface.name', ({ surface, model }) => {
   test('pitfall 166 and 168: a client that leaves ends the call, and pays for what it got', async () => {
-    const before = requestRecords().length
+    const before = await recordCount()
     const seen = Promise.withResolvers<UpstreamCall>()
     upstream.handle(async (call, reply) => {
       await reply.startStream()
@@ -72,7 +63,7 @@ describe.each(crossing)('on $surface.name', ({ surface, model }) => {
   })
 
   test('pitfall 167: after the client has left, a refusal starts no other try', async () => {
-    const before = requestRecords().length
+    const before = await recordCount()
     const asked = Promise.withResolvers<void>()
     const left = Promise.withResolvers<void>()
     upstream.handle(async (_, reply) => {
@@ -144,7 +135,7 @@ async function endingWith(
     )
     await reply.finish()
   })
-  const before = requestRecords().length
+  const before = await recordCount()
   const response = await ask(gateway, chat, bodyOf(chat, { model: '"test/messages"' }))
   const { choices } = (await response.json()) as { choices: [Record<string, unknown>] }
   return { choice: choices[0], notes: (await recordAfter(before)).notes }
@@ -191,7 +182,7 @@ test.each([...bothSurfaces])('a chat provider that ends without a word is noted,
     await reply.chunk(`${wordsFor(call).opening}${wordsFor(call).says('hello')}data: [DONE]\n\n`)
     await reply.finish()
   })
-  const before = requestRecords().length
+  const before = await recordCount()
   const response = await ask(gateway, surface, bodyOf(surface, { model: '"test/chat"', stream: 'true' }))
   expect(await response.text()).toContain('hello')
   const { notes } = await recordAfter(before)

@@ -58,14 +58,17 @@ interface Sent {
   readonly answer: any
 }
 
-async function send(surface: TestSurface, model: string, fields: object): Promise<Sent> {
-  const before = upstream.calls.length
-  const response = await ask(gateway, surface, {
+const say = (surface: TestSurface, model: string, fields: object = {}) =>
+  ask(gateway, surface, {
     model: `test/${model}`,
     messages: [{ role: 'user', content: 'hi' }],
     ...(surface === messages ? { max_tokens: 4000 } : {}),
     ...fields,
   })
+
+async function send(surface: TestSurface, model: string, fields: object): Promise<Sent> {
+  const before = upstream.calls.length
+  const response = await say(surface, model, fields)
   const answer = await response.json()
   const call = upstream.calls[before]
   if (response.status !== 200 || !call) throw new Error(`${response.status} ${JSON.stringify(answer)}`)
@@ -111,11 +114,7 @@ describe('requests', () => {
   test('pitfall 94: what would have to be fetched is refused by its place, never replaced by words', async () => {
     const before = upstream.calls.length
     const document = { type: 'document', source: { type: 'url', url: 'https://example.com/a.pdf' } }
-    const response = await ask(gateway, messages, {
-      model: 'test/gpt-4.1',
-      max_tokens: 9,
-      messages: [{ role: 'user', content: [document] }],
-    })
+    const response = await say(messages, 'gpt-4.1', { messages: [{ role: 'user', content: [document] }] })
     const { error } = (await response.json()) as { error: { code: string; message: string } }
     expect([response.status, error.code]).toEqual([400, 'INVALID_REQUEST'])
     expect(error.message).toContain('by URL')
@@ -186,14 +185,7 @@ describe('requests', () => {
     expect([able.body.reasoning_effort, able.warned]).toEqual(['high', []])
     const unable = await send(messages, 'gpt-4.1', options)
     expect([unable.body.reasoning_effort, unable.warned]).toEqual([undefined, ['reasoning_dropped']])
-    const native = await ask(gateway, messages, {
-      model: 'test/claude-opus-5-5',
-      max_tokens: 9,
-      messages: [{ role: 'user', content: 'hi' }],
-      stream: true,
-      ...options,
-    })
-    await native.text()
+    await (await say(messages, 'claude-opus-5-5', { stream: true, ...options })).text()
     expect(upstream.calls.at(-1)?.json().output_config).toEqual({ effort: 'high' })
   })
 })
@@ -219,12 +211,7 @@ describe('replies', () => {
     answerWith(first, delta({ role: 'assistant', content: '' }), delta({ content: 'hello' }), delta({}, 'stop'))
     const { answer } = await send(messages, 'plain-1', {})
     expect(answer.content).toEqual([{ type: 'text', text: 'hello', citations: null }])
-    const response = await ask(gateway, chat, {
-      model: 'test/plain-1',
-      messages: [{ role: 'user', content: 'hi' }],
-      stream: true,
-    })
-    expect(await response.text()).toContain('"content":"hello"')
+    expect(await (await say(chat, 'plain-1', { stream: true })).text()).toContain('"content":"hello"')
   })
 
   test('pitfall 180: Ollama gives every call the number 0', async () => {
@@ -283,11 +270,6 @@ describe('replies', () => {
     expect(body.messages[1].reasoning_details).toEqual([detail])
 
     answerWith({ id: 'x', choices: [], error: { code: 502, message: 'Provider returned error' } })
-    const failed = await ask(gateway, messages, {
-      model: 'test/plain-1',
-      max_tokens: 9,
-      messages: [{ role: 'user', content: 'hi' }],
-    })
-    expect(failed.status).toBe(404)
+    expect((await say(messages, 'plain-1')).status).toBe(404)
   })
 })

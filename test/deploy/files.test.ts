@@ -1,12 +1,12 @@
 import { expect, test } from 'bun:test'
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parse } from 'yaml'
 import manifest from '../../package.json' with { type: 'json' }
 import { knownVariables } from '../../src/config/environment.ts'
 import { readConfigFile } from '../../src/config/file.ts'
 import { builtInProviderIds, providerVariables } from '../../src/providers/registry.ts'
+import { createThrowAwayFolder } from '../parts/engines.ts'
 import { readDockerfile } from './dockerfile.ts'
 import { root } from './site.ts'
 
@@ -149,19 +149,15 @@ test('the pods are what their service, budget and security level expect', () => 
 test.skipIf(Bun.which('systemd-analyze') === null)(
   'systemd finds nothing wrong with the unit, and little exposed',
   () => {
-    const folder = mkdtempSync(join(tmpdir(), 'tollgate-unit-'))
-    try {
-      const file = join(folder, 'tollgate.service')
-      // The program is not installed here, and systemd looks for it.
-      writeFileSync(file, unit.replaceAll('/usr/local/bin/tollgate', '/bin/true'))
-      const verified = Bun.spawnSync(['systemd-analyze', 'verify', file])
-      expect([verified.exitCode, verified.stderr.toString()]).toEqual([0, ''])
-      // Tenths of points from 0, safe, to 10; 96 would be a unit without a single measure.
-      const rated = Bun.spawnSync(['systemd-analyze', 'security', '--offline=true', '--threshold=20', file])
-      expect([rated.exitCode, rated.stderr.toString()]).toEqual([0, ''])
-    } finally {
-      rmSync(folder, { recursive: true, force: true })
-    }
+    using folder = createThrowAwayFolder()
+    const file = join(folder.path, 'tollgate.service')
+    // The program is not installed here, and systemd looks for it.
+    writeFileSync(file, unit.replaceAll('/usr/local/bin/tollgate', '/bin/true'))
+    const verified = Bun.spawnSync(['systemd-analyze', 'verify', file])
+    expect([verified.exitCode, verified.stderr.toString()]).toEqual([0, ''])
+    // Tenths of points from 0, safe, to 10; 96 would be a unit without a single measure.
+    const rated = Bun.spawnSync(['systemd-analyze', 'security', '--offline=true', '--threshold=20', file])
+    expect([rated.exitCode, rated.stderr.toString()]).toEqual([0, ''])
   },
 )
 

@@ -2,9 +2,9 @@
 // that breaking one fails a test.
 
 import { describe, expect, test } from 'bun:test'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { createThrowAwayFolder } from '../parts/engines.ts'
 
 const root = join(import.meta.dir, '../..')
 const read = (path: string): string => readFileSync(join(root, path), 'utf8')
@@ -96,22 +96,18 @@ function withoutTools(folder: string): void {
 }
 
 test('P4: the bill of materials names what runs, each with its version and its licence', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'tollgate-sbom-'))
-  try {
-    withoutTools(folder)
-    const child = Bun.spawn(['npm', 'sbom', '--sbom-format=cyclonedx', '--package-lock-only', '--offline'], {
-      cwd: folder,
-      stdio: ['ignore', 'pipe', 'ignore'],
-    })
-    const bill = (await child.stdout.json()) as {
-      components: { name: string; version: string; licenses?: unknown[] }[]
-    }
-    const named = bill.components.map(({ name, version }) => `${name} ${version}`)
-    const { dependencies } = JSON.parse(read('package.json')) as { dependencies: Record<string, string> }
-    for (const [name, version] of Object.entries(dependencies)) expect(named).toContain(`${name} ${version}`)
-    const unlicensed = bill.components.filter(({ licenses }) => (licenses?.length ?? 0) === 0)
-    expect(unlicensed.map(({ name }) => name)).toEqual([])
-  } finally {
-    rmSync(folder, { recursive: true, force: true })
+  using folder = createThrowAwayFolder()
+  withoutTools(folder.path)
+  const child = Bun.spawn(['npm', 'sbom', '--sbom-format=cyclonedx', '--package-lock-only', '--offline'], {
+    cwd: folder.path,
+    stdio: ['ignore', 'pipe', 'ignore'],
+  })
+  const bill = (await child.stdout.json()) as {
+    components: { name: string; version: string; licenses?: unknown[] }[]
   }
+  const named = bill.components.map(({ name, version }) => `${name} ${version}`)
+  const { dependencies } = JSON.parse(read('package.json')) as { dependencies: Record<string, string> }
+  for (const [name, version] of Object.entries(dependencies)) expect(named).toContain(`${name} ${version}`)
+  const unlicensed = bill.components.filter(({ licenses }) => (licenses?.length ?? 0) === 0)
+  expect(unlicensed.map(({ name }) => name)).toEqual([])
 })

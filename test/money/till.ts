@@ -10,7 +10,7 @@ import type { Ledger } from '../../src/ledger/ledger.ts'
 import { JournalTable } from '../../src/store/journal.ts'
 import { requestFromRow, type StoredRow } from '../../src/telemetry/request-record.ts'
 import { ask } from '../parts/ask.ts'
-import { allDialects, type Gateway, startGateway } from '../parts/gateway.ts'
+import { allDialects, type Gateway, requestRecords, startGateway } from '../parts/gateway.ts'
 import { connect, type RawConnection } from '../parts/raw-client.ts'
 import { chat, gemini, inWordsOf, messages, requestBytes, responses, type TestSurface } from '../parts/surfaces.ts'
 import { startUpstream, type Upstream } from '../parts/upstream.ts'
@@ -219,13 +219,7 @@ export async function openTill(options: TillOptions = {}): Promise<Till> {
         await Bun.sleep(5)
       }
     },
-    async over(count) {
-      for (;;) {
-        const lines = gateway.logged().filter(({ message }) => message === 'request')
-        if (lines.length >= count) return lines.map(({ request_id }) => String(request_id))
-        await Bun.sleep(1)
-      }
-    },
+    over: async (count) => (await requestRecords(gateway, count)).map(({ request_id }) => String(request_id)),
     wallets: createWallets(gateway),
     close() {
       opened?.close()

@@ -137,7 +137,7 @@ export async function requestRecords(gateway: Gateway, count: number): Promise<R
 }
 
 /** Providers of the dialects by the names of their models, at the upstream's address. */
-const upstreamProviders = {
+export const upstreamProviders = {
   chat: { id: 'chatty', dialect: 'openai-chat', path: '/v1' },
   messages: { id: 'messy', dialect: 'anthropic-messages', path: '' },
   responses: { id: 'ready', dialect: 'openai-responses', path: '/v1' },

@@ -260,6 +260,13 @@ export const geminiWords: Words = {
   whole: JSON.stringify(counted('hello', { finishReason: 'STOP' })),
 }
 
+export const helloWords: Readonly<Record<DialectName, Words>> = {
+  chat: chatWords,
+  messages: messagesWords,
+  responses: responsesWords,
+  gemini: geminiWords,
+}
+
 /** The whole answer of a Chat Completions provider. */
 export const chatAnswer = (usage: object): object => chat.whole({ texts: ['hello'], usage })
 
@@ -273,7 +280,7 @@ export function wantsStream(call: UpstreamCall): boolean {
 
 /** The words of the dialect a call came in. */
 export function wordsFor(call: UpstreamCall): Words {
-  return { chat: chatWords, messages: messagesWords, responses: responsesWords, gemini: geminiWords }[dialectOf(call)]
+  return helloWords[dialectOf(call)]
 }
 
 /** Says hello, streamed or whole as it was asked. */
