@@ -8,9 +8,6 @@ import { openSync, writeSync } from 'node:fs'
 /** The request in one line on the socket; a mark is only written to /dev/null, where a trace shows it. */
 export type WorkQuestion = 'read' | 'collect' | `mark ${string}`
 
-/** Printed behind the collector's log of a `collect`, on the same pipe: who has read it has read all of that log. */
-export const collectedLine = 'work: collected'
-
 export interface ThreadWork {
   readonly statements: number
   readonly commits: number
@@ -137,7 +134,6 @@ async function collect(): Promise<void> {
     await Bun.sleep(50)
   }
   Bun.gc(true)
-  writeSync(process.stderr.fd, `${collectedLine}\n`)
 }
 
 async function read(question: string): Promise<ThreadWork> {

@@ -9,8 +9,7 @@ import type { Ask } from '../parts/crash-client.ts'
 import { type CrashGateway, startCrashGateway } from '../parts/crash-gateway.ts'
 import { readTrace, type TracedCall, tracer, wholeTrace } from '../parts/crash-trace.ts'
 import { responsesConfig } from '../parts/gateway.ts'
-import { allocatedBytes } from './collector-log.ts'
-import { collectedLine, type ThreadWork, type WorkQuestion } from './count-work.ts'
+import type { ThreadWork, WorkQuestion } from './count-work.ts'
 import { kinds, mixed, type Provider, send, startProvider } from './workload.ts'
 
 /** The cost of one request while nothing else runs. */
@@ -45,8 +44,6 @@ export interface Work {
   /** For 1,000 requests, after a collection, in the middle one of the rounds: what is made once is no leak. */
   readonly heapGrowthBytes: number
   readonly objectGrowth: number
-  /** For a request, on the heap of the thread that answers, with what the counting itself takes; the least of the rounds. */
-  readonly allocatedBytes: number
   /** Not of a request but since the start: where a request rightly adds nothing, these show that somebody counts. */
   readonly sinceStart: { readonly reads: number; readonly heapBytes: number; readonly objects: number }
 }
@@ -66,7 +63,6 @@ export async function measureWork(): Promise<Work> {
   writeFileSync(configPath, responsesConfig(provider.url))
   const probePath = join(folder, 'probe')
   const tracePath = join(folder, 'trace')
-  const lines: string[] = []
   try {
     const gateway = await startCrashGateway(
       { dataFolder: folder, databaseUrl: undefined, configPath },
@@ -75,17 +71,15 @@ export async function measureWork(): Promise<Work> {
         preload: [join(import.meta.dir, 'count-work.ts')],
         env: {
           WORK_PROBE: probePath,
-          BUN_JSC_logGC: '1',
-          // No collection between the requested ones, and none reported in pieces because it runs beside the program.
+          // No collection between the requested ones.
           BUN_JSC_largeHeapSize: String(2 ** 30),
           BUN_JSC_useConcurrentGC: '0',
         },
-        onLine: (line) => lines.push(line),
       },
     )
     const scene = { gateway, provider, ask: (question: WorkQuestion) => askThreads(probePath, question) }
     await send(gateway, mixed(warmUp), atOnce)
-    const heap = await measureHeap(scene, lines)
+    const heap = await measureHeap(scene)
     const alone = await measureAlone(scene)
     const together = await measureTogether(scene)
     await gateway.stop()
@@ -114,27 +108,18 @@ interface Threads {
   readonly writer: ThreadWork
 }
 
-async function measureHeap({ gateway, ask }: Scene, lines: readonly string[]) {
-  const growths: { bytes: number; objects: number; allocated: number }[] = []
-  const collect = async () => {
-    const collections = () => lines.filter((line) => line.includes(collectedLine)).length
-    const seen = collections()
-    const { main } = await ask('collect')
-    // On a busy machine the log arrives after the answer.
-    while (collections() === seen) await Bun.sleep(5)
-    return main
-  }
+async function measureHeap({ gateway, ask }: Scene) {
+  const growths: { bytes: number; objects: number }[] = []
+  const collect = async () => (await ask('collect')).main
   let before = await collect()
   const appliedBefore = (await ask('read')).writer.applied
   const sinceStart = { reads: before.statements, heapBytes: before.heapBytes, objects: before.objects }
   for (let round = 0; round < heapRounds; round++) {
-    const from = lines.length
     await send(gateway, mixed(heapRequests), atOnce)
     const after = await collect()
     growths.push({
       bytes: after.heapBytes - before.heapBytes,
       objects: after.objects - before.objects,
-      allocated: allocatedBytes(lines, from),
     })
     before = after
   }
@@ -144,9 +129,7 @@ async function measureHeap({ gateway, ask }: Scene, lines: readonly string[]) {
   const middle = (heapRounds - 1) / 2
   const heapGrowthBytes = per(1000, ({ bytes }) => bytes)[middle] ?? Number.NaN
   const objectGrowth = per(1000, ({ objects }) => objects)[middle] ?? Number.NaN
-  // Lines of a busy machine's log may arrive in the next round, so single rounds have too little or too much.
-  const allocated = per(1, (growth) => growth.allocated)[middle] ?? Number.NaN
-  return { heapGrowthBytes, objectGrowth, allocatedBytes: allocated, applied, sinceStart }
+  return { heapGrowthBytes, objectGrowth, applied, sinceStart }
 }
 
 /** Three times, and the least of them: now and then the gateway does its own housekeeping in between. */
