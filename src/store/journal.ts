@@ -72,11 +72,8 @@ const texts = {
 }
 type Statements = Readonly<Record<keyof typeof texts, JournalStatement>>
 
-/**
- * How many requests are applied in one transaction, at least, if there are so many. It takes a few milliseconds, in which a
- * commit has to wait.
- */
-export const applyMin = 256
+/** How many requests are applied in one transaction, at least, if there are so many. A commit waits a millisecond or two for it. */
+export const applyMin = 128
 
 /** The journal on one connection. Lives in the thread that writes. */
 export class JournalTable {
