@@ -477,7 +477,7 @@ export class GatewayRequest implements RelayContext {
   }
 }
 
-/** What the renderer of a reply needs to know about its request. */
+/** Facts about a request that the renderer of its reply needs. */
 class ReplyContext implements RenderContext {
   readonly model: string
   readonly requestId: RequestId

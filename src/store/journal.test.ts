@@ -171,28 +171,6 @@ forEachEngine((engine, storeTest) => {
     })
   })
 
-  storeTest('what was appended and not applied when the power went out is applied at the next start', async (store) => {
-    const journal = await addWallet(store, 100n)
-    for (const id of ['a', 'b', 'c']) await journal.append([charged(id, { amount: 7n })])
-    // The files as they are on the disk at this moment. Nothing has read the tables, so nothing was applied.
-    using copy = createThrowAwayFolder()
-    for (const name of ['tollgate.db', 'tollgate.db-wal']) {
-      copyFileSync(join(store.place.dataFolder, name), join(copy.path, name))
-    }
-    const raw = new File(join(copy.path, 'tollgate.db'), { readonly: true })
-    expect(raw.query('SELECT COUNT(*) AS n FROM journal').get()).toEqual({ n: 3 })
-    expect(raw.query('SELECT id FROM requests').all()).toEqual([])
-    raw.close()
-    const database = await openDatabase({ url: undefined, dataFolder: copy.path })
-    expect(await contents(database)).toMatchObject({
-      requests: 'a b c',
-      balances: 'wallet:ws_1 79',
-      sum: '3 requests, 21 nano',
-    })
-    expect(await database.sql`SELECT sequence FROM journal`).toEqual([])
-    await database.close()
-  })
-
   storeTest('killed between any two statements, nothing is lost and nothing is charged twice', async (store) => {
     await addWallet(store, 100n)
     await store.database.close()

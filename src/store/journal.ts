@@ -28,13 +28,13 @@ export function encodeRequests(requests: readonly RequestRow[]): string {
   return JSON.stringify(requests.map(requestValues))
 }
 
-/** What the database would not accept: a defect of ours. It stays in the journal, and `verify` reports it. */
+/** A charge that the database did not accept, because of a defect in Tollgate. It stays in the journal, and `verify` reports it. */
 export interface RefusedCharge {
   readonly requestId: string
   readonly message: string
 }
 
-/** What `apply` changes. A read of any of them is behind until the journal is applied. */
+/** Matches statements that read a table which `apply` writes to: the journal has to be applied before they run. */
 export const appliedTables = /\b(requests|charges|transfers|balances|budgets|request_hours)\b/
 
 type BoundValue = string | number | bigint | null

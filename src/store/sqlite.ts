@@ -5,6 +5,7 @@
 import { Database as Connection, SQLiteError, type Statement } from 'bun:sqlite'
 import { join } from 'node:path'
 import { SQL } from 'bun'
+import { withinTime } from '../kernel/timers.ts'
 import { ensurePrivateFile } from './data-folder.ts'
 import type { Database, RunScript } from './database.ts'
 import { appliedTables, encodeRequests } from './journal.ts'
@@ -142,7 +143,7 @@ function sqliteDatabase(thread: Thread, reader: Reader, file: string): Database 
 
   /** A disk that fails or hangs must not take the console with it: after a second, reads show what the tables have. */
   const catchUp = async () => {
-    if (isBehind) await Promise.race([inTurn(apply).catch(() => {}), Bun.sleep(catchUpMaxMs)])
+    if (isBehind) await withinTime(catchUpMaxMs, inTurn(apply)).catch(() => {})
   }
   const sql = sqlOver(async (text, values) => {
     if (isBehind && appliedTables.test(text)) await catchUp()

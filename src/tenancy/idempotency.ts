@@ -148,7 +148,7 @@ export function createGenerationKeys(options: GenerationKeysOptions) {
       abandoned.delete(requestId)
     }
   }
-  // What fails is tried again the next time; until then the row does not expire.
+  // A round that fails is tried again by the next one. The row lives longer than the time between two rounds.
   const stops = [
     every(renewMs, () => renew().catch(() => {})),
     every(abandonRetryMs, () => deleteAbandoned().catch(() => {})),

@@ -123,12 +123,7 @@ describe.each([...streamedPaths])('$name, a hold that grows', (path) => {
     const blocked = ask(payer, path.surface, body, {}, holding.signal).catch(() => undefined)
     await other.promise
     // 200.00 − 41.96 − 1.00 − 157.00 leaves 0.04: no slice is that small.
-    await stream.send(9_300)
-    await stream.send(2_900)
-    expect(stream.call.isClosed()).toBe(false)
-    await stream.reply.chunk(wordsOf(path.provider).text('y'.repeat(200)))
-    const text = await stream.rest()
-    await stream.call.closed
+    const text = await useUp(stream, path)
     expect(text).not.toMatch(terminal)
     // Codex does not repeat a request after this code.
     if (path.surface.name === 'responses') expect(text).toContain('"error":{"code":"insufficient_quota"')
@@ -160,11 +155,8 @@ function lastEvent({ surface }: Path, text: string): { readonly error: Record<st
   return { error }
 }
 
-/** 12,401 bytes of text; 4,096 tokens of three bytes were held for, 12,288 bytes, and no more can be. */
-async function streamUntilOver(path: Path) {
-  const purse = await till.wallets.open('100000.00')
-  const stream = await growStream(till, path, purse)
-  gone.extensions = true
+/** Sends 12,401 bytes of text; 4,096 tokens of three bytes were held for, 12,288 bytes, and no more can be. Returns the answer. */
+async function useUp(stream: Awaited<ReturnType<typeof growStream>>, path: Path): Promise<string> {
   await stream.send(9_300)
   // The held part is passed on, whether more can be held or not.
   await stream.send(2_900)
@@ -172,7 +164,14 @@ async function streamUntilOver(path: Path) {
   await stream.reply.chunk(wordsOf(path.provider).text('y'.repeat(200)))
   const text = await stream.rest()
   await stream.call.closed
-  return { text, purse }
+  return text
+}
+
+async function streamUntilOver(path: Path) {
+  const purse = await till.wallets.open('100000.00')
+  const stream = await growStream(till, path, purse)
+  gone.extensions = true
+  return { text: await useUp(stream, path), purse }
 }
 
 describe.each([...streamedPaths])('$name, while no ledger answers', (path) => {

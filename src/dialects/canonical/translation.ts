@@ -180,7 +180,7 @@ export interface StateEcho {
   readonly previous_response_id: string | null
 }
 
-/** What both lanes know about a request when they write its reply. */
+/** Facts about a request that both lanes need to write its reply. */
 export interface ReplyFacts extends ChargeQuoter {
   readonly wantsStreamUsage: boolean
   /** The output cap is lower than the caller's, because the wallet or a spend limit covers no more. */

@@ -352,7 +352,7 @@ function namesIn(fields: RequestFields, name: string, max: number): readonly str
 // The spans of the body that are the same in every turn. Of the messages, that is everything up to and including the
 // caller's first, because the list grows at its end.
 
-/** Those that the body has. */
+/** The values of these members; a member that the body does not have is left out. */
 export function memberSpans({ members }: Envelope, ...names: readonly string[]): JsonSpan[] {
   return names.flatMap((name) => {
     const member = members.find(name)
