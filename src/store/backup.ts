@@ -17,6 +17,7 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { type DataFolder, ensurePrivateFile } from './data-folder.ts'
+import { JournalTable } from './journal.ts'
 import { allMigrations } from './migrations/registry.ts'
 import { causeText, StartRefusal } from './start-refusal.ts'
 
@@ -50,6 +51,7 @@ export function backUp({ dataFolder, file, secretFiles }: BackUpOptions): BackUp
     vacuumInto(database, draft)
     const taken = secretFiles.filter((name) => existsSync(join(dataFolder, name)))
     check(draft)
+    applyJournal(draft)
     addSecrets(draft, dataFolder, taken)
     // SQLite does not sync what it writes there.
     sync(draft)
@@ -73,6 +75,24 @@ function check(draft: string): void {
   const [result] = copy.query<{ integrity_check: string }, []>('PRAGMA integrity_check(1)').all()
   if (result?.integrity_check === 'ok') return
   throw new StartRefusal(`The database is damaged: ${result?.integrity_check}. Restore the last good backup.`)
+}
+
+/** So that the tables of a backup have every charge. That of another version is applied by its next start. */
+function applyJournal(draft: string): void {
+  using copy = new Database(draft, { readwrite: true })
+  const applied = copy.query<{ name: string }, []>('SELECT name FROM schema_migrations').all()
+  const names = applied.map(({ name }) => name).sort()
+  if (
+    names.join() !==
+    allMigrations
+      .map(({ name }) => name)
+      .sort()
+      .join()
+  )
+    return
+  const journal = new JournalTable((text) => copy.prepare(text))
+  journal.apply()
+  journal.finalize()
 }
 
 function addSecrets(draft: string, dataFolder: string, names: readonly string[]): void {

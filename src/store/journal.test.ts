@@ -7,6 +7,7 @@ import { createThrowAwayFolder, forEachEngine, type TestStore } from '../../test
 import { type Nano, zeroNano } from '../kernel/money.ts'
 import { verify } from '../ledger/verify.ts'
 import { chargedRequestRow } from '../telemetry/request-record.ts'
+import { backUp } from './backup.ts'
 import type { Database } from './database.ts'
 import { insertRows } from './insert-rows.ts'
 import { encodeRequests, type Journal, type JournalStatement, JournalTable } from './journal.ts'
@@ -227,6 +228,21 @@ forEachEngine((engine, storeTest) => {
     expect(raw.query('SELECT COUNT(*) AS n FROM journal').get()).toEqual({ n: 0 })
     expect(raw.query('SELECT charge FROM requests').all()).toEqual([{ charge: 7 }])
     raw.close()
+  })
+
+  storeTest('the tables of a backup have the charges that were still in the journal', async (store) => {
+    await addWallet(store, 10n)
+    const { dataFolder } = store.place
+    const journal = new File(join(dataFolder, 'tollgate.db'))
+    journal.run('INSERT INTO journal (requests) VALUES (?)', [encodeRequests([charged('a', { amount: 7n })])])
+    journal.close()
+    const file = join(dataFolder, 'backup.db')
+    backUp({ dataFolder, file, secretFiles: [] })
+    const copy = new File(file, { readonly: true })
+    expect(copy.query('SELECT charge FROM requests').all()).toEqual([{ charge: 7 }])
+    expect(copy.query('SELECT posted FROM balances').all()).toEqual([{ posted: 3 }])
+    expect(copy.query('SELECT 1 FROM journal').all()).toEqual([])
+    copy.close()
   })
 
   storeTest('texts and amounts cross to the writing thread as they are', async (store) => {
