@@ -2,13 +2,17 @@
 
 import { type Clock, randomUnit } from '../kernel/clock.ts'
 import { type Failpoint, noFailpoint } from '../kernel/failpoint.ts'
-import { onTimer } from '../kernel/timers.ts'
+import { onTimer, yieldToEventLoop } from '../kernel/timers.ts'
 import type { Database } from '../store/database.ts'
 import { createEmbeddedLedger } from './embedded/embedded-ledger.ts'
 import { type Ledger, type Timers, usualHoldLifetimeMs } from './ledger.ts'
 import { createSharedLedger } from './shared/shared-ledger.ts'
 
-const systemTimers: Timers = { wait: (milliseconds) => Bun.sleep(milliseconds), every: onTimer }
+const systemTimers: Timers = {
+  wait: (milliseconds) => Bun.sleep(milliseconds),
+  endOfTurn: yieldToEventLoop,
+  every: onTimer,
+}
 
 export interface CreateLedgerOptions {
   readonly database: Database

@@ -205,6 +205,8 @@ export interface LedgerStats extends HoldStats, CommitStats, EndStats {
 /** How the ledger waits. Tests pass their own, so that none of them depends on how long something takes. */
 export interface Timers {
   wait(milliseconds: number): Promise<void>
+  /** Resolves when what is ready now has run. */
+  endOfTurn(): Promise<void>
   /** Calls the work again and again, never twice at once; returns a function that stops it. Must not keep a process alive. */
   every(milliseconds: number, work: () => Promise<unknown>): () => void
 }

@@ -4,6 +4,7 @@ import { expect } from 'bun:test'
 import type { Clock } from '../../src/kernel/clock.ts'
 import { createId, type KeyId, type RequestId, type WorkspaceId } from '../../src/kernel/ids.ts'
 import type { Nano } from '../../src/kernel/money.ts'
+import { yieldToEventLoop } from '../../src/kernel/timers.ts'
 import { type CreateLedgerOptions, createLedger } from '../../src/ledger/create-ledger.ts'
 import type { Charge, HoldRequest, Ledger, Settlement, Timers } from '../../src/ledger/ledger.ts'
 import { verify } from '../../src/ledger/verify.ts'
@@ -38,6 +39,7 @@ export function createTestTimers(): TestTimers {
   const works = new Set<() => Promise<unknown>>()
   return {
     wait: () => Bun.sleep(0),
+    endOfTurn: yieldToEventLoop,
     every(_milliseconds, work) {
       works.add(work)
       return () => works.delete(work)

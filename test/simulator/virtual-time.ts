@@ -15,6 +15,7 @@ export function virtualClock(scheduler: Scheduler, skewMs: number): Clock {
 export function virtualPace(scheduler: Scheduler, owner: Turns): Timers {
   return {
     wait: (milliseconds) => scheduler.sleep(milliseconds, owner),
+    endOfTurn: () => scheduler.turn(owner, 'ends its turn'),
     every(milliseconds, work) {
       let stopped = false
       let cancel = () => {}

@@ -374,14 +374,6 @@ export class WalletBook {
 // them all. An idle ledger commits at once, a busy one spends one sync on hundreds.
 
 const batchMax = 512
-/**
- * A commit costs as much as several settlements, whatever is in it: two threads are woken and a disk is synced. If the
- * previous batch was large and has just ended, more settlements are likely on their way, so wait a millisecond for them.
- */
-const gatherMs = 1
-const busyBatchMin = 3
-const busyTimeMs = 10
-const fullBatch = 64
 /** How long a settlement is retried. After that its caller gets `unavailable`, or `unknown` if its commit is still running. */
 const retryMs = 30_000
 const firstRetryMs = 50
@@ -413,7 +405,6 @@ class Settlements {
   #queue: Entry[] = []
   #running: readonly Entry[] = []
   #busy: Promise<void> | undefined
-  #last = { size: 0, endedMs: 0 }
 
   constructor(private readonly options: SettlementsOptions) {}
 
@@ -457,20 +448,17 @@ class Settlements {
     // A promise that is rejected rejects the call.
     const resolve = answer as Entry['resolve']
     this.#queue.push({ claim, settlement, row, submittedMs, isOverdue: false, answer, resolve })
-    // Not at once: what is submitted in the same turn shares the commit.
-    this.#busy ??= Promise.resolve().then(() => this.#work())
+    this.#busy ??= this.#work()
   }
 
   async #work(): Promise<void> {
-    const { clock, timers } = this.options
+    const { timers } = this.options
     let pauseMs = firstRetryMs
     while (this.#queue.length > 0) {
-      const isBusyTime = this.#last.size >= busyBatchMin && clock.monotonicMs() - this.#last.endedMs < busyTimeMs
-      if (isBusyTime && this.#queue.length < fullBatch) await timers.wait(gatherMs)
+      // A commit wakes two threads and syncs a disk, whatever is in it: the replies that have arrived share one.
+      await timers.endOfTurn()
       const batch = this.#queue.splice(0, batchMax)
-      const isDone = await this.#commit(batch)
-      this.#last = { size: batch.length, endedMs: clock.monotonicMs() }
-      if (isDone) {
+      if (await this.#commit(batch)) {
         pauseMs = firstRetryMs
         continue
       }

@@ -5,6 +5,7 @@ import { expect, test } from 'bun:test'
 import { SQL } from 'bun'
 import { settlementOf } from '../../../test/parts/ledger.ts'
 import type { RequestId, WorkspaceId } from '../../kernel/ids.ts'
+import { yieldToEventLoop } from '../../kernel/timers.ts'
 import type { Database } from '../../store/database.ts'
 import type { HoldRequest } from '../ledger.ts'
 import { createWriteHealth } from '../settlement.ts'
@@ -52,7 +53,7 @@ function openQueue(meet: (advance: (milliseconds: number) => void) => Meet) {
     clock,
     writeHealth,
     // Operations that need not wait are done first.
-    timers: { wait, every: () => () => {} },
+    timers: { wait, endOfTurn: yieldToEventLoop, every: () => () => {} },
     random: () => 0,
     owner: () => ({ id: 'rep_1', epoch: 1n, now: 0n }) as Owner,
   })
