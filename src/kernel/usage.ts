@@ -76,9 +76,10 @@ interface UnitBucketInfo {
 }
 
 /**
- * To add a price dimension, add its count to TokenCounts or UnitCounts, a row here, and the lines in a dialect's usage.ts
- * that read it. A token bucket that is not part of another one also has a column in the request log. Holds assume that any request may use a bucket; pipeline code may rule it out (`conditionalBuckets`) or know
- * how many units can be used (`unitBounds`).
+ * To add a bucket, add its count to TokenCounts or UnitCounts, a row here, and the lines in a dialect's usage.ts that read
+ * it; ARCHITECTURE.md lists the other files. A token bucket that is not part of another one also has a column in the
+ * request log. Holds assume that any request may use a bucket; pipeline code may rule it out (`conditionalBuckets`) or
+ * know how many units can be used (`unitBounds`).
  */
 export const buckets = {
   input: {

@@ -175,8 +175,8 @@ export class Hold {
   }
 
   /**
-   * Decides the charge of a usage: its cost, as far as the wallet can pay it. The caller is quoted exactly this. On
-   * PostgreSQL the whole cost is quoted, and the settlement may take less (decision 0012).
+   * Decides the quoted amount of a usage: its cost, as far as the wallet can pay it. On PostgreSQL the whole cost is
+   * quoted, and the settlement may take less (decision 0012).
    */
   quote(usage: Usage): Nano {
     if (this.#pricedUsage !== usage) {
@@ -188,7 +188,7 @@ export class Hold {
     return this.#quoted
   }
 
-  /** The charge that `quote` decided, as decimal USD. */
+  /** The quoted amount, as decimal USD. */
   quotedUsd(usage: Usage): string {
     assert(this.#pricedUsage === usage, 'the charge is decided before it is shown')
     this.#quotedUsd ??= formatUsd(this.#quoted)
@@ -210,7 +210,10 @@ export class Hold {
     return this.#held
   }
 
-  /** Reported usage costs its price. Estimated usage costs at most what was held for it. */
+  /**
+   * Reported usage costs its price. Estimated usage costs at most what was held for it, except for input that the provider
+   * reported, which is not cut down to the hold (decision 0012).
+   */
   #costOf(usage: Usage): Nano {
     const price = priceUsage(this.#price, usage)
     if (usage.source === 'reported' || price <= this.#held) return price

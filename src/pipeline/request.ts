@@ -1,6 +1,7 @@
 // The state of one request: its body and caller, its plan, its hold, its attempts, its usage and its charge. Every
-// step of the pipeline reads and writes this object; `record` is what telemetry keeps of it at the end. It also decides
-// which usage is billed (`quoteUsage`, `usageOfPart`), by the rules in usage.ts and bounds that it works out once.
+// step of the pipeline reads and writes this object; `record` is what telemetry keeps of it at the end. It also works
+// out the usage of a complete reply (`quoteUsage`) and of a part of one (`usageOfPart`), by the rules in usage.ts and bounds
+// that are computed once. The table in settlement.ts decides which of the two is billed.
 
 import { hasRow, pricedUnits } from '../catalog/price.ts'
 import type { RelayContext } from '../dialects/byte-lane/relay.ts'

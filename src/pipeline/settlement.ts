@@ -1,9 +1,9 @@
 // How a request ends: what each ending costs (a table), the charge, and the record. An admitted request ends exactly once,
 // and its hold, its place among the running requests and its idempotency key are given back here, by one of these:
 //
-//   settle          a provider was called: charges or releases the hold by the ending, and records it
+//   settle          a provider was called, or a stream's headers were sent: charges or releases the hold by the ending
 //   endWithError    nothing of an answer went out: refused, no provider answered, or a defect; returns an error response
-//   endFailed       the same for a stream whose headers are out: returns the failure for an error event
+//   endFailed       a stream could not be settled because of a defect: returns the failure for an error event
 //   endUncharged    an answer without a charge: a replay under an idempotency key, a count
 //   endClientLeft   the client left before anything was sent to a provider
 
@@ -29,9 +29,9 @@ import { type MeasuredReply, nothingMeasured } from './usage.ts'
 // ── What each ending costs ──
 
 /**
- * How a request that had a hold can end, and what it then pays. usage: the usage of the whole answer · delivered: the
- * input, and the output that was read from the provider; nothing while there is neither output nor a count · nothing: the hold is
- * released and no transfer is written.
+ * How a request that had a hold can end, and what it then pays. usage: the usage of the whole answer · read: the
+ * input, and the output that was read from the provider; nothing while there is neither output nor a usage · nothing: the
+ * hold is released and no transfer is written.
  */
 const endings = {
   /** The whole answer arrived, whatever its stop reason: end, length, tools, refusal. */
@@ -39,28 +39,28 @@ const endings = {
   /** No provider answered a stream whose headers were sent early. */
   'not served': 'nothing',
   'client left before content': 'nothing',
-  'client left after content': 'delivered',
+  'client left after content': 'read',
   /** The provider broke off, or its time was up. */
-  interrupted: 'delivered',
+  interrupted: 'read',
   /** The hold could not grow: the wallet or a spend limit has no room for more. */
-  'hold exhausted': 'delivered',
+  'hold exhausted': 'read',
   /** The gateway ended it: a shutdown, a defect, or the ledger cannot be reached. */
-  'ended by us': 'delivered',
-} as const satisfies Record<string, 'usage' | 'delivered' | 'nothing'>
+  'ended by us': 'read',
+} as const satisfies Record<string, 'usage' | 'read' | 'nothing'>
 
 export type Ending = keyof typeof endings
 
-/** The usage that is billed; undefined = nothing, and no transfer. `delivered` returns the usage of what was relayed. */
+/** The usage that is billed; undefined = nothing, and no transfer. `usageOfRead` returns the usage of what was read. */
 export function billedUsage(
   ending: Ending,
   { usage, outputBytes }: Pick<MeasuredReply, 'usage' | 'outputBytes'>,
-  delivered: () => Usage,
+  usageOfRead: () => Usage,
 ): Usage | undefined {
   switch (endings[ending]) {
     case 'usage':
-      return usage ?? delivered()
-    case 'delivered':
-      return outputBytes > 0 || usage !== undefined ? delivered() : undefined
+      return usage ?? usageOfRead()
+    case 'read':
+      return outputBytes > 0 || usage !== undefined ? usageOfRead() : undefined
     case 'nothing':
       return undefined
   }

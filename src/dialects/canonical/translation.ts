@@ -157,7 +157,7 @@ export interface StreamParser {
   readonly isOutputUncounted?: boolean
 }
 
-/** Decides the usage that is charged and shown, and what it costs the caller. */
+/** Works out the usage of a complete reply, and quotes what it costs the caller. */
 export interface ChargeQuoter {
   /**
    * Returns the usage that a complete reply is charged for, and quotes its charge. The usage is `reported` if that is

@@ -88,7 +88,7 @@ async function moveGuarded(sql: Sql, move: WalletMove): Promise<MoveOutcome> {
     WHERE account_id = ${wallet} AND posted - ${taken} - (held - ${freed}) >= ${requiredFree} RETURNING posted, held`
   if (row) return grantAll(demands, row)
   const outcomes = await moveLocked(sql, [move])
-  return outcomes.get(wallet) ?? share(move, nothing, new BudgetCounters())
+  return outcomes.get(wallet) ?? decideMove(move, nothing, new BudgetCounters())
 }
 
 /** Ids and amounts are sent as lists in text, so the statements are the same for any number of wallets. */
@@ -100,7 +100,7 @@ async function moveLocked(sql: Sql, moves: readonly WalletMove[]): Promise<Map<W
   const counters = await lockBudgets(sql, moves.flatMap(budgetsOf))
   const outcomes = new Map<WalletId, MoveOutcome>()
   // A wallet that was never funded has no row. It covers what costs nothing.
-  for (const move of moves) outcomes.set(move.wallet, share(move, found.get(move.wallet) ?? nothing, counters))
+  for (const move of moves) outcomes.set(move.wallet, decideMove(move, found.get(move.wallet) ?? nothing, counters))
   const known = [...outcomes].filter(([wallet]) => found.has(wallet))
   const listOf = (pick: (outcome: MoveOutcome) => bigint) => known.map(([, outcome]) => pick(outcome)).join(',')
   if (known.length > 0) {
@@ -129,7 +129,7 @@ export function grantAll(demands: readonly Demand[], { posted, held }: BalanceRo
 }
 
 /** Ends the holds that end here, then serves the demands one by one from what is left. */
-function share({ charged, freed, demands, budgetEnds }: WalletMove, row: BalanceRow, counters: BudgetCounters) {
+function decideMove({ charged, freed, demands, budgetEnds }: WalletMove, row: BalanceRow, counters: BudgetCounters) {
   let posted = row.posted - charged
   let held = row.held - freed
   for (const end of budgetEnds) {

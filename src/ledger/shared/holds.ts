@@ -1,9 +1,9 @@
 // The rows of holds: written and ended by the replica that owns them, and reaped by any replica once their owner is dead
 // or their lifetime is over. A statement takes a row only if it is open and belongs to this replica in its current epoch,
-// so a hold ends once, and never by a process that was taken for dead. Two need no such check: `lowerHold` undoes what
-// `raiseHolds` did in the same transaction, and `markHoldsSent` moves no money. The reaper raises the epoch of a dead replica
-// before it ends the holds, so that a process which only slept cannot charge afterwards. Any number of replicas may reap
-// at the same time.
+// so a hold ends once. Three need no such check: `lowerHold` undoes what `raiseHolds` did in the same transaction,
+// `markHoldsSent` moves no money, and `awaitHolds` only waits. Before it ends holds, the reaper raises the epoch of a dead
+// replica: all holds of the old epoch will be reaped, even if the replica comes back. A process that only slept can
+// still settle a hold that is not reaped yet, and none that is. Any number of replicas may reap at the same time.
 
 import type { Failpoint } from '../../kernel/failpoint.ts'
 import type { RequestId, WorkspaceId } from '../../kernel/ids.ts'

@@ -1,5 +1,5 @@
-// This process among the others on the database: a row with an epoch and a heartbeat. Another replica that misses the
-// heartbeats raises the epoch. The holds of the old epoch are then lost to this process, even if it comes back.
+// This process among the others on the database: a row with an epoch and a heartbeat. If the heartbeats stop,
+// another replica raises the epoch and reaps the holds of the old one, even if this process comes back.
 
 import type { Clock } from '../../kernel/clock.ts'
 import { createId, type ReplicaId } from '../../kernel/ids.ts'
