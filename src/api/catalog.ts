@@ -229,7 +229,7 @@ export const catalogOperations = {
       accept_jumps: z
         .boolean(must('true or false'))
         .optional()
-        .describe('Also takes over prices that change more than tenfold, or to or from zero.'),
+        .describe('Also applies prices that change more than tenfold, or to or from zero.'),
       dry_run: z.boolean(must('true or false')).optional().describe('Changes nothing and answers what would change.'),
     }),
     example: {

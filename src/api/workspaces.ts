@@ -57,7 +57,7 @@ export const workspaceOperations = {
   },
   updateWorkspace: {
     summary:
-      'Changes the name, the price list, or whether shared routes may follow its own. Absent fields stay as they are.',
+      'Changes the name, the price list, or whether shared routes are used when its own fail. Absent fields stay as they are.',
     body: z.strictObject({
       name: nameField.optional(),
       shares_routes: z

@@ -164,7 +164,7 @@ function exitOf(status: number): ExitCode {
 
 function attemptFor(status: number): string | undefined {
   if (status === 401) return 'TOLLGATE_ADMIN_TOKEN=… , or TOLLGATE_DATA=FOLDER of the gateway'
-  if (status === 429 || status === 503) return 'again in a moment'
+  if (status === 429 || status === 503) return 'the same command in a moment'
   return undefined
 }
 

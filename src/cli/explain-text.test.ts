@@ -46,7 +46,7 @@ test('lays out a charge so that its column adds up', () => {
     text: `req_A   acme/cache   via acme   1 attempt   settled   tr_A
   input            120 × $1.00 / M    $0.0001200
   cache read     2,048 × $0.10 / M    $0.0002048
-  output            64 × $2.00 / M    $0.0001280      of it reasoning: not reported
+  output            64 × $2.00 / M    $0.0001280      of which reasoning: not reported
   charge                              $0.0004528      usage reported by the provider
   held  $0.0125920;  released $0.0121392
   price  acme/cache#1, built in, since 2026-11-01
@@ -80,7 +80,7 @@ test('shows rounding up to a nano-dollar as a separate line', () => {
   )
   expect(explainText(request).text.split('\n').slice(1, 5)).toEqual([
     '  input              3 ×     $0.10 / M    $0.000000300000',
-    '  output             1 × $0.000001 / M    $0.000000000001      of it reasoning: 1',
+    '  output             1 × $0.000001 / M    $0.000000000001      of which reasoning: 1',
     '  rounded up                              $0.000000000999',
     '  charge                                  $0.000000301000      usage reported by the provider',
   ])
@@ -95,7 +95,7 @@ test('separates what the wallet paid from what was written off', () => {
   const { text, fault } = explainText(withCharge({ lines, total: '3.00' }, { held: '2.00', transfers }))
   expect(fault).toBeUndefined()
   expect(text.split('\n').slice(1, 5)).toEqual([
-    '  output     1,500,000 × $2.00 / M     $3.00      of it reasoning: not reported',
+    '  output     1,500,000 × $2.00 / M     $3.00      of which reasoning: not reported',
     '  written off                         -$0.75      more than the wallet had',
     '  charge                               $2.25      usage reported by the provider',
     '  held  $2.00;  $0.25 more was charged than held',

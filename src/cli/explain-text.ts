@@ -91,7 +91,7 @@ function rowsOf({ usage, notes }: ExplainedRequest, charge: Charge, sums: Charge
     tokens: shownCount(tokens),
     price: ` × ${`$${price_per_million}`.padStart(priceWidth + 1)} / M`,
     pico: picoOf(amount),
-    note: kind === 'output' ? `of it reasoning: ${shownReasoning(usage?.reasoning_tokens)}` : '',
+    note: kind === 'output' ? `of which reasoning: ${shownReasoning(usage?.reasoning_tokens)}` : '',
   }))
   const plain = (label: string, pico: bigint, note: string): Row => ({ label, tokens: '', price: '', pico, note })
   if (adjustment) rows.push(plain(adjustment.label, adjustment.pico, ''))

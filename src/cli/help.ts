@@ -43,7 +43,7 @@ Usage
   tollgate migrate-to-postgres   copy the embedded database to PostgreSQL and verify both sides
   tollgate import         configuration of LiteLLM, OpenRouter or new-api: import litellm config.yaml
   tollgate connect NAME   point claude, codex, opencode, cline and other agents at the gateway, and back
-  tollgate completion     completes commands and options in bash, zsh and fish
+  tollgate completion     print a script that completes commands and options in bash, zsh or fish
 
   tollgate NAME --help    help for one of them
   tollgate --version      the version

@@ -135,7 +135,7 @@ const pricesSchema = z
   .strictObject({
     update_from: optional(
       z.string().min(1, { error: 'expected an address or the path of a file' }),
-      'A price list that you trust: an https address, or a file relative to the working folder. Its prices are taken over; jumps are held back. Default none.',
+      'A price list that you trust: an https address, or a file relative to the working folder. Its prices are applied; jumps are held back. Default none.',
     ),
     update_hours: optional(z.int().min(1).max(720), 'How often it is read, in hours. Default 24.'),
   })
@@ -155,7 +155,10 @@ const milliseconds = z.int().min(0).max(60_000)
 
 const retriesSchema = z
   .strictObject({
-    attempts: optional(z.int().min(1).max(10), 'Attempts of one request in all; 1 = no retries. Default 3.'),
+    attempts: optional(
+      z.int().min(1).max(10),
+      'No retry starts after this many provider calls; 1 = no retries. Default 3.',
+    ),
     backoff_ms: optional(
       milliseconds,
       'Upper bound of the first wait, drawn at random below it; doubles with each retry. Default 2000.',

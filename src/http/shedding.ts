@@ -79,7 +79,7 @@ export function createShedding(deps: SheddingDependencies) {
   function cause(running: number): string | undefined {
     const excess = (stalls.share - lateShareMin) / (lateShareMax - lateShareMin)
     if (excess > 0 && random() < excess) return 'is too busy'
-    if (rss > memoryBytesMax * memoryShare) return 'is short of memory'
+    if (rss > memoryBytesMax * memoryShare) return 'is too short of memory'
     return running > runningMax ? 'has too many requests running' : undefined
   }
 

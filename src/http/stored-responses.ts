@@ -44,7 +44,8 @@ async function answer(
   }
   const stored = await storedResponses.find(caller.workspaceId, id)
   if (!stored) return unknown(id)
-  if (part === '/cancel') return invalidRequest('Only a response in the background can be cancelled; none is here.')
+  if (part === '/cancel')
+    return invalidRequest('Only background responses can be cancelled, and this gateway runs none.')
   return part === '' ? (JSON.parse(stored.response) as object) : listItems(stored, queryOf(request.url))
 }
 

@@ -78,7 +78,7 @@ function embeddingsLane(request: GatewayRequest, candidate: Candidate): Lane | F
   if (!upstream) {
     return new Failure(
       'NOT_FOUND',
-      `Provider ${provider.id} makes no embeddings in the form that Tollgate calls it in.`,
+      `Provider ${provider.id} is called through an API that has no embeddings. Use another model.`,
     )
   }
   const isSame = dialect.id === surface.id

@@ -121,7 +121,7 @@ function reasonFor({ candidate: { isOwn, refusal }, fault, skippedAs, calls = 0 
       : 'refuses to serve this gateway (its operator has to resolve that with the provider)'
   }
   const seconds = skippedAs ? Math.ceil((fault.provider?.retryAfterMs ?? 0) / 1000) : 0
-  const rest = skippedAs === 'ejected' ? 'cooling' : 'left alone'
+  const rest = skippedAs === 'ejected' ? 'cooling down' : 'paused'
   const times = calls > 1 ? ` after ${calls} tries` : ''
   return `${describeFault(fault)}${times}${seconds > 0 ? `, ${rest} for ${seconds} s` : ''}`
 }

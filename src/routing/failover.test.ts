@@ -247,7 +247,7 @@ test('the message names excluded routes and for how long', async () => {
   const failure = await fail()
   // The first ejection lasts 15 s; the draw of 0.5 adds and takes nothing.
   expect(failure.message).toBe(
-    '`acme/large` exists, but none of its routes can serve now: b failing; a timed out, cooling for 15 s. Retry in 15 s, or use another model.',
+    '`acme/large` exists, but none of its routes can serve now: b failing; a timed out, cooling down for 15 s. Retry in 15 s, or use another model.',
   )
 })
 

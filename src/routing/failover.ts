@@ -29,7 +29,7 @@ const retryAfterJitterMs = 250
 
 /** How a request is retried when no other route is left. */
 export interface RetryRules {
-  /** Attempts of one request in total, including the first. */
+  /** No retry starts once a request has made this many attempts. */
   readonly attempts: number
   /** Upper bound of the first wait, which is random below it; doubles with each further wait. */
   readonly backoffMs: number

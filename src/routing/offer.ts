@@ -228,14 +228,15 @@ function ambiguousModel(name: string, ids: readonly string[]): Failure {
 }
 
 function unpricedModel(id: string): Failure {
-  const message = `Model \`${id}\` has no price, so it cannot be called. Its operator can set one: tollgate prices set ${id}.`
+  const message = `Model \`${id}\` has no price, so it cannot be called. The operator of this gateway can set one: tollgate prices set ${id}.`
   return new Failure('NOT_FOUND', message, { param: 'model', cause: 'no_route' })
 }
 
 function providersOff({ id, routes }: Model, needsOf: OfferInput['needsOf']): Failure {
   const providers = [...new Set(routes.map(({ providerId }) => providerId))]
   const enabling = providers.map(needsOf).flatMap((names) => (names.length > 0 ? [names.join(' and ')] : []))
-  const operator = enabling.length > 0 ? ` Its operator can set ${enabling.join(', or ')} and restart it.` : ''
+  const operator =
+    enabling.length > 0 ? ` The operator of this gateway can set ${enabling.join(', or ')} and restart it.` : ''
   const message = `Model \`${id}\` is off: this gateway has no key for ${providers.join(' or ')}.${operator} A workspace can store its own key.`
   return new Failure('NOT_FOUND', message, { param: 'model', cause: 'no_route' })
 }

@@ -44,7 +44,7 @@ interface BackUpOutcome {
 export function backUp({ dataFolder, file, secretFiles }: BackUpOptions): BackUpOutcome {
   const database = join(dataFolder, 'tollgate.db')
   if (!existsSync(database)) throw new StartRefusal(`There is no database ${database}.`)
-  if (existsSync(file)) throw new StartRefusal(`${file} is there already, and is not overwritten.`)
+  if (existsSync(file)) throw new StartRefusal(`${file} already exists and is not overwritten.`)
   const draft = `${file}.${crypto.randomUUID()}.draft`
   try {
     ensurePrivateFile(draft)
@@ -136,7 +136,7 @@ export function restore({ folder, file }: RestoreOptions): RestoreOutcome {
     .sort()
     .find((name) => /^tollgate\.db(-wal|-shm|-journal)?$/.test(name))
   if (present !== undefined) {
-    throw new StartRefusal(`${folder.file(present)} is there already. Restore into a folder without a database.`)
+    throw new StartRefusal(`${folder.file(present)} already exists. Restore into a folder without a database.`)
   }
   const draft = folder.file(`tollgate.db.${crypto.randomUUID()}.draft`)
   try {
@@ -185,7 +185,9 @@ function takeSecrets(copy: Database, folder: DataFolder): readonly string[] {
     if (!/^[a-z][a-z-]*$/.test(name)) throw new StartRefusal(`The backup has a secret with the odd name "${name}".`)
     const path = folder.file(name)
     if (existsSync(path) && readFileSync(path, 'utf8') !== content) {
-      throw new StartRefusal(`${path} is not the one of the backup. Move one of the two away.`)
+      throw new StartRefusal(
+        `${path} differs from the one in the backup. Move it away, or restore into another folder.`,
+      )
     }
   }
   for (const { name, content } of rows) folder.write(name, content)

@@ -131,7 +131,7 @@ function differs(table: string, isFresh: boolean): StartRefusal {
   return new StartRefusal(
     isFresh
       ? `The rows of ${table} are not the same after the copy; it was undone. Please report this.`
-      : `The PostgreSQL database is in use: it has rows of ${table} that the embedded one has not. Use an empty database.`,
+      : `The PostgreSQL database is in use: it has rows of ${table} that the embedded one does not have. Use an empty database.`,
   )
 }
 
@@ -316,7 +316,7 @@ export async function openCopyTarget(url: string, clock: Clock): Promise<Databas
       WHERE table_schema = current_schema()`
     const isOurs = tables.length === 0 || tables.some(({ name }) => name === 'schema_migrations')
     if (!isOurs) {
-      throw new StartRefusal(`${shownTarget(url)} has tables of something else in it. Use an empty database.`)
+      throw new StartRefusal(`${shownTarget(url)} contains tables that are not Tollgate's. Use an empty database.`)
     }
     await migrate({ database: target, clock })
     return target

@@ -350,7 +350,7 @@ test.each<[string, string, object, number, string]>([
   ['an empty list', '/v1/embeddings', { model: 'sandbox/embed', input: [] }, 400, '`input` is empty'],
   ['an empty text in a list', '/v1/embeddings', { model: 'sandbox/embed', input: ['a', ''] }, 400, 'input[1]'],
   ['a stream', '/v1/embeddings', { model: 'sandbox/embed', input: 'a', stream: true }, 400, 'not streamed'],
-  ['a provider without embeddings', '/v1/embeddings', { model: 'test/claude', input: 'a' }, 404, 'makes no embeddings'],
+  ['a provider without embeddings', '/v1/embeddings', { model: 'test/claude', input: 'a' }, 404, 'has no embeddings'],
   ['tokens for Gemini', '/v1/embeddings', { model: 'test/google', input: [1, 2] }, 400, 'not tokens'],
 ])('%s is refused with what to do', async (_, path, body, status, says) => {
   const response = await post(gateway, path, body)

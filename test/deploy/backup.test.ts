@@ -134,7 +134,7 @@ test('nothing is overwritten, by a backup or by a restore', async () => {
   const before = readFileSync(join(site.dataFolder, 'tollgate.db'))
   const back = await site.run(['restore', `${file}2`])
   expect(back.exit).toBe(1)
-  expect(back.err).toContain('tollgate.db is there already')
+  expect(back.err).toContain('tollgate.db already exists')
   expect(readFileSync(join(site.dataFolder, 'tollgate.db')).equals(before)).toBe(true)
 })
 
@@ -187,5 +187,5 @@ test('a backup of an older version is restored, and its books wait for the upgra
   const verified = await other.run('ledger', 'verify')
   expect([verified.exit, verified.err]).toEqual([1, expect.stringContaining('the books are of an older Tollgate')])
   const again = await other.run('restore', join(old, 'tollgate.db'))
-  expect([again.exit, again.err]).toEqual([1, expect.stringContaining('is there already')])
+  expect([again.exit, again.err]).toEqual([1, expect.stringContaining('already exists')])
 })

@@ -170,7 +170,7 @@ describe.skipIf(!installed)('migrate-to-postgres', () => {
     await sql`CREATE TABLE invoices (id TEXT)`
     const refused = await site.run(['migrate-to-postgres', '--to', url])
     expect(refused.exit).toBe(1)
-    expect(refused.err).toContain('has tables of something else in it')
+    expect(refused.err).toContain("contains tables that are not Tollgate's")
     expect(await sql`SELECT tablename FROM pg_tables WHERE schemaname = 'public'`).toHaveLength(1)
   })
 

@@ -32,7 +32,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-test('takes over changes as versions, and holds back jumps, prices of the file and those set by hand', async () => {
+test('applies changes as versions, and holds back jumps, prices of the file and those set by hand', async () => {
   await run('prices', 'set', 'sandbox/slow', '--input', '3', '--output', '4')
   list({
     'sandbox/echo': { input: '1.50', output: '3.00' },
@@ -45,7 +45,7 @@ test('takes over changes as versions, and holds back jumps, prices of the file a
     'nobody/knows': { input: '2', output: '2' },
   })
   const dry = await run('prices', 'update', 'list.json', '--dry-run')
-  expect(dry.err).toEndWith('1 would change, 1 equal, 1 of models that are not here.\n')
+  expect(dry.err).toEndWith('1 would change, 1 unchanged, 1 for models that this gateway does not have.\n')
   expect((await priceOf('sandbox/echo')).version).toBe('sandbox/echo#1')
   const { exit, out } = await run('prices', 'update', 'list.json', '--json')
   expect(exit).toBe(0)

@@ -289,7 +289,7 @@ test('keys: getting started shows what is left to do, and the runway names the p
   const tile = page.locator('.tile', { hasText: 'Runway' })
   await go(`${harness.gateway.url}/console`)
   await page.waitForSelector('.steps')
-  expect(await tile.textContent()).toContain('no spend yet')
+  expect(await tile.textContent()).toContain('no spend')
   expect(await page.locator('.steps li:not(.done-step) .button').allTextContents()).toEqual(['Create key and run'])
   expect(await seriousFaults(page)).toEqual([])
   await harness.call(key.secret)

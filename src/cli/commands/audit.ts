@@ -37,7 +37,7 @@ const verifyAuditLog: CommandDefinition = {
   words: ['audit', 'verify'],
   isOffline: true,
   summary: 'verifies the hash chain of the audit log and names entries that were changed, added or removed',
-  details: `Reads the database of TOLLGATE_DATA or DATABASE_URL in one snapshot, also while the gateway is running, and changes
+  details: `Reads the database of TOLLGATE_DATA or DATABASE_URL in one snapshot, even while the gateway is running, and changes
 nothing. It prints the end of the chain. If you keep that elsewhere and pass it later with --noted, it also shows whether
 the whole log was rewritten.`,
   options: { noted: { value: 'NUMBER:HASH', help: 'the end of the chain as an earlier run printed it' } },
@@ -84,7 +84,7 @@ const verifyLedger: CommandDefinition = {
   words: ['ledger', 'verify'],
   isOffline: true,
   summary: 'recomputes every balance and every charge and names what differs',
-  details: `Reads the database of TOLLGATE_DATA or DATABASE_URL in one snapshot, also while the gateway is running, and changes
+  details: `Reads the database of TOLLGATE_DATA or DATABASE_URL in one snapshot, even while the gateway is running, and changes
 nothing.`,
   examples: ['tollgate ledger verify', 'DATABASE_URL=postgres://… tollgate ledger verify --json'],
   async run(context) {

@@ -85,7 +85,7 @@ const claude: Client = {
   },
   notes: () => [
     'Restart claude; /status shows the address and the model.',
-    'If you are logged in to an account, /logout first: a saved login can win over the key.',
+    'If you are logged in to an account, /logout first: a saved login can take precedence over the key.',
   ],
 }
 

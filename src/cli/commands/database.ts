@@ -36,7 +36,7 @@ const backupCommand: CommandDefinition = {
   isOffline: true,
   summary: 'copies the embedded database to one file while the gateway is running',
   details: `FILE must not exist; it appears under its name only when it is complete. It contains everything charged before the
-command started, but not the secrets of the data folder, so that a stolen backup is useless: without the file "secret"
+command started, but not the secrets of the data folder, so that a stolen backup has no usable key: without the file "secret"
 (or TOLLGATE_SECRET) no API key and no stored provider key in it works. Keep the secret elsewhere, or include it with
 --with-secrets and protect the file accordingly.`,
   positionals: [{ name: 'FILE' }],

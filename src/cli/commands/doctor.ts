@@ -41,7 +41,11 @@ generates nothing and costs nothing; --offline skips those. No key is shown.`,
     const faults = findings.filter(({ verdict }) => verdict === 'wrong').length
     printResult(context, { ok: faults === 0, findings }, () => renderFindings(findings, faults, context.terminal))
     if (faults === 0) return
-    throw new Refusal(exitCodes.failed, 'something is wrong.', 'what the arrows say, then tollgate doctor again')
+    throw new Refusal(
+      exitCodes.failed,
+      'something is wrong.',
+      'the advice after each arrow, then tollgate doctor again',
+    )
   },
 }
 
@@ -122,7 +126,7 @@ function checkVersion(): Finding {
   const { bun } = manifest.dependencies
   const what = `tollgate ${manifest.version} on Bun ${Bun.version}, ${process.platform} ${process.arch}`
   if (bun === Bun.version) return ok('version', what)
-  return note('version', what, `it was tested on Bun ${bun}: npm ci`)
+  return note('version', what, `this version was tested on Bun ${bun}; to install that: npm ci`)
 }
 
 const noProxyVariables = ['NO_PROXY', 'no_proxy']

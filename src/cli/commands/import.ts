@@ -21,7 +21,7 @@ const options = {
 } as const
 
 const details = `Nothing is called and nothing in effect changes: start a gateway with the file, or merge it into tollgate.yaml. What was
-not carried is listed with the reason. docs/coming-from has the whole way.`
+not carried is listed with the reason. docs/coming-from has the complete guide.`
 
 const litellm: CommandDefinition = {
   words: ['import', 'litellm'],

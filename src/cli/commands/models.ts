@@ -60,7 +60,7 @@ function viaText({ own_providers = [], routes, off = [] }: ListedModel): string 
   const own = own_providers.map((provider) => `${provider} (own key)`)
   const shared = routes.map(({ provider, health }) => (health === 'healthy' ? provider : `${provider} (${health})`))
   const needed = off.map(({ provider, needs }) =>
-    needs.length > 0 ? `set ${needs.join(' and ')} (${provider})` : `needs an own key (${provider})`,
+    needs.length > 0 ? `set ${needs.join(' and ')} (${provider})` : `needs the workspace's own key (${provider})`,
   )
   return [...new Set([...own, ...shared, ...needed])].join(', ')
 }
@@ -252,7 +252,7 @@ there. ${unitBuckets.map((info) => `Without a price for ${info.unit}, ${unpriced
 
 const updatePrices: CommandDefinition = {
   words: ['prices', 'update'],
-  summary: 'takes over prices of a list you trust, and holds back jumps',
+  summary: 'applies the prices of a list you trust, and holds back jumps',
   details: `SOURCE is a file or an https address with JSON: models with id and price as in the configuration file (such as the catalog of
 another Tollgate, or models.json of a newer package), as OpenRouter lists them, or prices/data.json of genai-prices, which
 also sets what built-in routes cost. Prices in the configuration file and those set by hand stay. A price that would
@@ -261,7 +261,7 @@ A gateway does the same every day with prices.update_from in its configuration.`
   positionals: [{ name: 'SOURCE' }],
   options: {
     'dry-run': { help: 'only shows what would change' },
-    'accept-jumps': { help: 'also takes over what is held back as a jump' },
+    'accept-jumps': { help: 'also applies what is held back as a jump' },
     yes: yesOption,
   },
   examples: [
@@ -284,7 +284,9 @@ A gateway does the same every day with prices.update_from in its configuration.`
     }
     const { changed, unchanged, unknown } = answer
     const done = isSet('dry-run') ? 'would change' : 'changed'
-    terminal.complain(`${changed.length} ${done}, ${unchanged} equal, ${unknown.length} of models that are not here.\n`)
+    terminal.complain(
+      `${changed.length} ${done}, ${unchanged} unchanged, ${unknown.length} for models that this gateway does not have.\n`,
+    )
   },
 }
 

@@ -98,7 +98,7 @@ async function readProvider({ terminal, first: id, text, isSet }: CommandContext
     if (baseUrl === '') throw usageRefusal('--base-url is missing.')
   }
   const named = ['key-variable', 'key-file', 'no-key'].filter(isSet)
-  if (named.length > 1) throw usageRefusal(`--${named.join(' and --')} exclude each other.`)
+  if (named.length > 1) throw usageRefusal(`--${named.join(' and --')} cannot be used together.`)
   const [file, name] = [text('key-file'), text('key-variable')]
   const usualName = `${id.toUpperCase().replace(/[^A-Z0-9]/g, '_')}_API_KEY`
   const reference = file === undefined ? `\${${name ?? usualName}}` : `file:${file}`

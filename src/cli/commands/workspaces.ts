@@ -99,7 +99,7 @@ const workspaceCommands: readonly CommandDefinition[] = [
       },
       'shares-routes': {
         value: 'YES|NO',
-        help: "whether the operator's provider keys may follow its own",
+        help: "whether the operator's provider keys are used when its own fail",
         field: 'shares_routes',
         read: readSharing,
       },
@@ -111,7 +111,7 @@ const workspaceCommands: readonly CommandDefinition[] = [
     },
     listedBy: 'tollgate workspaces',
     text: ({ id, name, price_list }) =>
-      `Workspace "${cleanText(name)}" (${id}) pays ${price_list === null ? 'the catalog prices' : `by the price list ${price_list}`}.\n`,
+      `Workspace "${cleanText(name)}" (${id}) is updated; it pays ${price_list === null ? 'the catalog prices' : `by the price list ${price_list}`}.\n`,
   }),
   downloadCommand({
     words: ['workspaces', 'export'],
@@ -223,7 +223,7 @@ const projectCommands: readonly CommandDefinition[] = [
     check({ isSet }) {
       const help = 'tollgate projects update --help'
       const [models, all] = [isSet('models'), isSet('all-models')]
-      if (models && all) throw usageRefusal('--models and --all-models exclude each other.', help)
+      if (models && all) throw usageRefusal('--models and --all-models cannot be used together.', help)
       if (!models && !all && !isSet('name') && !isSet('aliases')) {
         throw usageRefusal('say what to change: --name, --models, --all-models or --aliases.', help)
       }

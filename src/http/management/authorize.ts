@@ -80,7 +80,9 @@ function refused(sent: string, adminToken: AdminToken): Failure {
     const message = 'This personal token is unknown, revoked or expired, or its role was taken away. Create a new one.'
     return new Failure('UNAUTHORIZED', message)
   }
-  const what = sent.startsWith('sk-tg-') ? 'An API key is valid only for /v1' : 'This is not the management token'
+  const what = sent.startsWith('sk-tg-')
+    ? 'An API key is valid only for model calls'
+    : 'This is not the management token'
   return new Failure('UNAUTHORIZED', `${what}; the management API needs the management token. ${whereItIs(adminToken)}`)
 }
 

@@ -79,7 +79,7 @@ const balanceColumns: readonly Column<BalanceRow>[] = [
   {
     label: 'Runway',
     show: ({ available, rate, isRateKnown }) =>
-      rate ? runwayText(available, rate) : <span class="muted">{isRateKnown ? 'no spend yet' : '–'}</span>,
+      rate ? runwayText(available, rate) : <span class="muted">{isRateKnown ? 'no spend' : '–'}</span>,
     note: ({ rate }) => rate && `at the rate of the last ${rate.span}`,
   },
   {
@@ -187,7 +187,7 @@ function WorkspaceBilling({ id }: { readonly id: string }) {
                 'No transfers yet',
                 may('topUp', id)
                   ? 'Top up with the form above. The funds are available at once.'
-                  : 'The operator of this gateway adds funds.',
+                  : 'Pay by card above if that is offered, or ask the operator to add funds.',
               )}
             />
           </Section>

@@ -212,12 +212,12 @@ const refundRows = [
   {
     name: 'amount',
     label: 'Amount to refund, in USD',
-    hint: 'Empty: all that was not refunded yet. At most what is available in the wallet.',
+    hint: 'Leave empty to refund all that has not been refunded yet. At most what is available in the wallet.',
     kind: 'decimal',
   },
   {
     name: 'reason',
-    label: 'Reason of the refund',
+    label: 'Reason for the refund',
     kind: 'remark',
     hint: 'Recorded in the ledger and in the audit log.',
     isRequired: true,

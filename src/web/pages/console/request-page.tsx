@@ -192,7 +192,10 @@ function Charge(request: RequestDetails) {
         </p>
       ))}
       <p class="hint">
-        Tokens {usage?.source === 'estimated' ? 'estimated (the provider reported none)' : 'reported by the provider'}
+        Tokens{' '}
+        {usage?.source === 'estimated'
+          ? 'estimated (the provider reported none, or an implausible number)'
+          : 'reported by the provider'}
         {usage?.us_only === true && ', processed in the United States only'}
         {usage?.reasoning_tokens != null && `, ${exactCount(usage.reasoning_tokens)} of the output for reasoning`}. The
         sum is rounded up once, to a billionth of a dollar.{' '}
@@ -210,7 +213,7 @@ function Charge(request: RequestDetails) {
 
 /** A write-off is not paid from the wallet. */
 function transferText({ kind, direction }: RequestDetails['transfers'][number]): string {
-  if (kind === 'writeoff') return 'from the operator’s losses'
+  if (kind === 'writeoff') return 'at the operator’s expense'
   return direction === 'out' ? 'out of the wallet' : 'into the wallet'
 }
 

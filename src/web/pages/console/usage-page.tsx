@@ -181,12 +181,12 @@ function usageTiles(
   ]
 }
 
-/** `+12 % on the period before` */
+/** `+12 % compared with the period before` */
 function deltaText(now: number | null, before: number | null | undefined): string {
   if (now === null || before == null || before === 0) return ''
   const change = (now - before) / before
   if (change > 9) return `${exactCount(Math.round(now / before))} × the period before`
-  return `${change < 0 ? '−' : '+'}${percent(Math.abs(change))} on the period before`
+  return `${change < 0 ? '−' : '+'}${percent(Math.abs(change))} compared with the period before`
 }
 
 function percent(share: number): string {
@@ -223,7 +223,7 @@ function useBalanceTiles(now: number) {
   const rate = spendRateOf(week)
   const runway = rate
     ? { value: runwayText(wallet.available, rate), note: `at the rate of the last ${rate.span}` }
-    : { value: 'no spend yet', note: `in the last ${spendRateDays} days` }
+    : { value: 'no spend', note: `in the last ${spendRateDays} days` }
   return [
     { ...available, value: <Headline usd={wallet.available} /> },
     { label: 'Runway', ...runway },
