@@ -77,22 +77,23 @@ function check(draft: string): void {
   throw new StartRefusal(`The database is damaged: ${result?.integrity_check}. Restore the last good backup.`)
 }
 
-/** So that the tables of a backup have every charge. That of another version is applied by its next start. */
+/** So that the tables of a backup have every charge. The journal of an older version is applied by the next start. */
 function applyJournal(draft: string): void {
-  using copy = new Database(draft, { readwrite: true })
-  const applied = copy.query<{ name: string }, []>('SELECT name FROM schema_migrations').all()
-  const names = applied.map(({ name }) => name).sort()
-  if (
-    names.join() !==
-    allMigrations
-      .map(({ name }) => name)
-      .sort()
-      .join()
-  )
-    return
+  using copy = new Database(draft, { readwrite: true, safeIntegers: true })
+  const applied = migrationsOf(copy)
+  if (applied.length !== allMigrations.length || applied.some((name) => !isKnown(name))) return
   const journal = new JournalTable((text) => copy.prepare(text))
   journal.apply()
   journal.finalize()
+}
+
+function migrationsOf(copy: Database): readonly string[] {
+  const rows = copy.query<{ name: string }, []>('SELECT name FROM schema_migrations').all()
+  return rows.map(({ name }) => name)
+}
+
+function isKnown(migration: string): boolean {
+  return allMigrations.some(({ name }) => name === migration)
 }
 
 function addSecrets(draft: string, dataFolder: string, names: readonly string[]): void {
@@ -154,11 +155,9 @@ export function restore({ folder, file }: RestoreOptions): RestoreOutcome {
 
 function inspect(draft: string, file: string, folder: DataFolder): readonly string[] {
   using copy = openDraft(draft, file)
-  const known = new Set(allMigrations.map(({ name }) => name))
-  const applied = copy.query<{ name: string }, []>('SELECT name FROM schema_migrations').all()
-  const newer = applied.find(({ name }) => !known.has(name))
-  if (newer) {
-    throw new StartRefusal(`${file} was made by a newer Tollgate (${newer.name}). Restore it with that version.`)
+  const newer = migrationsOf(copy).find((name) => !isKnown(name))
+  if (newer !== undefined) {
+    throw new StartRefusal(`${file} was made by a newer Tollgate (${newer}). Restore it with that version.`)
   }
   const [table] = copy.query('SELECT 1 FROM sqlite_master WHERE name = ?').all(secretsTable)
   return table ? takeSecrets(copy, folder) : []

@@ -50,6 +50,7 @@ export interface Work {
 
 const warmUp = 960
 const aloneTimes = 4
+const aloneRounds = 5
 const wave = 64
 const heapRounds = 5
 const heapRequests = 320
@@ -132,11 +133,11 @@ async function measureHeap({ gateway, ask }: Scene) {
   return { heapGrowthBytes, objectGrowth, applied, sinceStart }
 }
 
-/** Three times, and the least of them: now and then the gateway does its own housekeeping in between. */
+/** Several times, and the least of them: the gateway does its own housekeeping in between, on a busy machine more than once. */
 async function measureAlone(scene: Scene) {
   const work = []
   for (const { name, ask } of kinds) {
-    for (let time = 0; time < 3; time++) {
+    for (let time = 0; time < aloneRounds; time++) {
       const said = scene.provider.saidBytes()
       const counted = await between(scene, `${name} ${time}`, Array(aloneTimes).fill(ask), 1)
       const copiesPerByte = counted.copiedBytes / ((scene.provider.saidBytes() - said) / aloneTimes)

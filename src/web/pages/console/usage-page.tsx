@@ -181,12 +181,12 @@ function usageTiles(
   ]
 }
 
-/** `+12 % compared with the period before` */
+/** `+12 % vs the period before` */
 function deltaText(now: number | null, before: number | null | undefined): string {
   if (now === null || before == null || before === 0) return ''
   const change = (now - before) / before
   if (change > 9) return `${exactCount(Math.round(now / before))} × the period before`
-  return `${change < 0 ? '−' : '+'}${percent(Math.abs(change))} compared with the period before`
+  return `${change < 0 ? '−' : '+'}${percent(Math.abs(change))} vs the period before`
 }
 
 function percent(share: number): string {
