@@ -93,7 +93,7 @@ function unknownVerb(noun: string, verb: string | undefined, own: readonly Comma
   // If the default command takes an id, a name was meant: `wallet acme` is `wallet show acme`.
   const byId = own.find(({ isDefault, positionals }) => isDefault && positionals?.[0]?.prefix !== undefined)?.words[1]
   const meant = nearestNames(verb, verbs, 1)[0] ?? (byId === undefined ? '--help' : `${byId} ${verb}`)
-  return usageRefusal(`tollgate ${noun} has no command "${verb}".`, `tollgate ${noun} ${meant}`)
+  return usageRefusal(`${noun} has no command "${verb}".`, `tollgate ${noun} ${meant}`)
 }
 
 export function readInput(definition: CommandShape, args: readonly string[]): CommandInput {
