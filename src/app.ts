@@ -22,6 +22,7 @@ import { createId, type RequestId } from './kernel/ids.ts'
 import { formatUsd } from './kernel/money.ts'
 import type { Ledger } from './ledger/ledger.ts'
 import { cannotCharge } from './pipeline/place-hold.ts'
+import type { ClientRequest } from './pipeline/request.ts'
 import type { Provider } from './providers/provider.ts'
 import { isStoreUnavailable, storeUnavailable } from './store/sql-error.ts'
 import { causeText, StartRefusal } from './store/start-refusal.ts'
@@ -104,7 +105,7 @@ async function start(deps: AppDependencies): Promise<App> {
     onAccessChange: () => admin?.web.accessChanged(),
   })
   // The socket knows the client's address; it is opened last.
-  let socketAddress = (_: Request): string | undefined => undefined
+  let socketAddress = (_: ClientRequest): string | undefined => undefined
   const { addressOf, forwardedProtoOf } = createClientAddresses(
     () => source.current.trustedProxies,
     (request) => socketAddress(request),
@@ -161,6 +162,7 @@ async function start(deps: AppDependencies): Promise<App> {
     host,
     port,
     idleSeconds,
+    clock,
     handler,
     exact: handler.exact,
     refusePath,

@@ -3,7 +3,7 @@
 
 import type { Failure } from '../kernel/failure.ts'
 import type { RequestId } from '../kernel/ids.ts'
-import type { HeaderReader } from '../wire/http-response.ts'
+import type { HeaderReader, RequestHeaders } from '../wire/http-message.ts'
 import type { JsonSpan } from '../wire/json.ts'
 import type { EditedRequest, RequestEdits } from './byte-lane/edits.ts'
 import type { RelayContext, RelayReply, StreamRelay } from './byte-lane/relay.ts'
@@ -19,7 +19,7 @@ export interface TokenCount {
   readonly path?: string
   /** The answer with an estimate. */
   renderCount(tokens: number): string
-  readEnvelope(body: Uint8Array<ArrayBuffer>, headers: Headers, url?: string): Envelope | Failure
+  readEnvelope(body: Uint8Array<ArrayBuffer>, headers: RequestHeaders, url?: string): Envelope | Failure
 }
 
 /** A dialect in which providers are called. */
@@ -64,19 +64,19 @@ export interface Dialect extends UpstreamDialect {
    * Checks the fields that the gateway itself relies on; the provider validates the rest. `url`: of the request, for
    * dialects that have the model there.
    */
-  readEnvelope(body: Uint8Array<ArrayBuffer>, headers: Headers, url?: string): Envelope | Failure
+  readEnvelope(body: Uint8Array<ArrayBuffer>, headers: RequestHeaders, url?: string): Envelope | Failure
   readonly embeddings?: Embeddings
   /** Set if the dialect has an endpoint that counts tokens without generating. */
   readonly tokenCount?: TokenCount
   /** Reads the body of a call that shortens a conversation; absent = the dialect has none. */
-  readCompaction?(body: Uint8Array<ArrayBuffer>, headers: Headers, url?: string): Envelope | Failure
+  readCompaction?(body: Uint8Array<ArrayBuffer>, headers: RequestHeaders, url?: string): Envelope | Failure
   /** Set if responses can be stored. */
   readonly storage?: ResponseStorage
   /** The parts of a body that are the same in every turn of a conversation and identify it. */
   conversationSpans(envelope: Envelope): readonly JsonSpan[]
   editRequest(envelope: Envelope, edits: RequestEdits): EditedRequest
   /** The caller's headers that belong to the dialect and are forwarded, such as version and beta flags. */
-  forwardedHeaders(client: Headers): Readonly<Record<string, string>>
+  forwardedHeaders(client: RequestHeaders): Readonly<Record<string, string>>
   relayStream(context: RelayContext): StreamRelay
   readonly relayReply: RelayReply
   renderFailure(failure: Failure, requestId: RequestId): string

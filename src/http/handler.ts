@@ -6,8 +6,9 @@ import { type ModelPath, type Operation, operations } from '../dialects/surface.
 import { Failure, invalidRequest } from '../kernel/failure.ts'
 import { createId, type RequestId } from '../kernel/ids.ts'
 import { nearestNames } from '../kernel/nearest.ts'
+import { type Answer, setHeader } from '../pipeline/answer.ts'
 import { requestIdHeaders } from '../pipeline/headers.ts'
-import type { Connection } from '../pipeline/request.ts'
+import type { ClientRequest, Connection } from '../pipeline/request.ts'
 import type { RunRequest } from '../pipeline/run.ts'
 import { hideKeys } from '../tenancy/api-key.ts'
 import { metricsPath } from './metrics.ts'
@@ -16,11 +17,11 @@ import { pathOf, publicPath, segmentsMax } from './request.ts'
 import { refuse, wrongMethod } from './responses.ts'
 import { spendPath } from './spend.ts'
 
-/** The part of the runtime's server that the handler needs. */
+/** The part of the server that the handler needs. */
 export interface SocketControl {
   /** The number of requests being answered. */
   readonly pendingRequests: number
-  timeout(request: Request, seconds: number): void
+  timeout(request: ClientRequest, seconds: number): void
 }
 
 export interface HandlerDependencies {
@@ -66,7 +67,7 @@ export interface HandlerDependencies {
   /** Logs a bug under the request id and returns what the caller is shown. */
   onDefect(error: unknown, id: RequestId): Failure
   /** The client's address; undefined = unknown. */
-  addressOf(request: Request): string | undefined
+  addressOf(request: ClientRequest): string | undefined
   /** How long a connection may be idle between requests. */
   readonly idleSeconds: number
 }
@@ -82,10 +83,11 @@ interface HandlerSettings {
   readonly storeResponses: boolean
 }
 
-export type Handler = (request: Request, server: SocketControl) => Response | Promise<Response>
+export type Handler = (request: Request, server: SocketControl) => Answer | Promise<Answer>
+type OperationHandler = (request: ClientRequest, server: SocketControl) => Answer | Promise<Answer>
 
-/** Handles any path. `exact`: what it does for the usual spelling of the busiest ones, without reading the URL again. */
-export type PathHandler = Handler & { readonly exact: Readonly<Record<string, Handler>> }
+/** Handles any path. `exact`: what it does for the usual spelling of the busiest ones, without a `Request`. */
+export type PathHandler = Handler & { readonly exact: Readonly<Record<string, OperationHandler>> }
 
 /** The names of the two probes on other gateways and platforms. */
 const probePath = /^\/(health|livez?|liveness|ready|readiness|ping|status)(\/|$)/i
@@ -111,7 +113,8 @@ export function createHandler(deps: HandlerDependencies): PathHandler {
   }
   /** Handles POST for one operation of a surface. */
   const operationHandler =
-    (run: RunRequest, surface: Dialect, exactPath?: string) => (request: Request, server: SocketControl) => {
+    (run: RunRequest, surface: Dialect, exactPath?: string): OperationHandler =>
+    (request, server) => {
       if (request.method !== 'POST') {
         return isWebSocket(request) ? useHttp(surface) : refuse(surface, wrongMethod(request.method, 'POST'))
       }
@@ -120,7 +123,7 @@ export function createHandler(deps: HandlerDependencies): PathHandler {
       // A key can stand in place of the model that some paths name.
       return run(request, surface, exactPath ?? hideKeys(pathOf(request.url)), new ClientSocket(request, server, deps))
     }
-  const exact: Record<string, Handler> = {}
+  const exact: Record<string, OperationHandler> = {}
   const routes: Record<string, Handler> = {
     '/healthz': () => plainText(200, 'ok'),
     '/readyz': () => readiness(shutdown.phase === 'serving' ? deps.unreadiness() : shuttingDown(), deps.degraded()),
@@ -153,7 +156,7 @@ export function createHandler(deps: HandlerDependencies): PathHandler {
     if (exactModels(request) && isForPeople(request)) return withRequestId(toCatalog())
     if (path === '/models' || path.startsWith('/models/') || path === '/model/info') {
       const surface = surfaceOf(request)
-      // The runtime leaves out the body of a HEAD response.
+      // The server leaves out the body of a HEAD response.
       if (request.method !== 'GET' && request.method !== 'HEAD')
         return refuse(surface, wrongMethod(request.method, 'GET'))
       if (path === '/model/info') return guard(surface, () => deps.modelInfo(request, surface, deps.addressOf(request)))
@@ -181,13 +184,16 @@ export function createHandler(deps: HandlerDependencies): PathHandler {
 }
 
 /** While leaving, a proxy that reuses connections must not find one closed just as it sends the next request. */
-function outermost(inner: Handler, { settings, shutdown }: HandlerDependencies): Handler {
+function outermost<Served extends ClientRequest>(
+  inner: (request: Served, server: SocketControl) => Answer | Promise<Answer>,
+  { settings, shutdown }: HandlerDependencies,
+): typeof inner {
   const handle = withCors(inner, settings)
   return (request, server) =>
     shutdown.phase === 'serving' ? handle(request, server) : lastOnItsConnection(handle(request, server))
 }
 
-async function lastOnItsConnection(answer: Response | Promise<Response>): Promise<Response> {
+async function lastOnItsConnection(answer: Answer | Promise<Answer>): Promise<Answer> {
   return withClose(await answer)
 }
 
@@ -208,12 +214,12 @@ function toCatalog(): Response {
 }
 
 /** For paths that are not plain (`isPlainSegment`). Only the shape of the answer depends on what was sent. */
-export function refusePath(request: Request): Response {
+export function refusePath(request: ClientRequest): Response {
   return refuse(surfaceOf(request), unplainPath(request))
 }
 
 /** The dialect of other answers: on paths that several families of clients use, a header names the family. */
-function surfaceOf({ url, headers }: Request): Dialect {
+function surfaceOf({ url, headers }: ClientRequest): Dialect {
   const path = pathOf(url)
   const isOf = ({ paths }: SurfaceRow) => paths !== undefined && publicPath(path).startsWith(paths.generate)
   const surface =
@@ -230,7 +236,7 @@ function useHttp(surface: Dialect): Response {
   return new Response(response.body, { status: 426, headers: response.headers })
 }
 
-function isWebSocket(request: Request): boolean {
+function isWebSocket(request: ClientRequest): boolean {
   return request.headers.get('upgrade')?.toLowerCase() === 'websocket'
 }
 
@@ -253,17 +259,17 @@ async function withRequestId(answer: Response | Promise<Response>): Promise<Resp
   return response
 }
 
-function withClose(response: Response): Response {
-  response.headers.set('connection', 'close')
-  return response
+function withClose(answer: Answer): Answer {
+  setHeader(answer, 'connection', 'close')
+  return answer
 }
 
-/** Only calls the runtime when needed: most requests end long before their connection would count as idle. */
+/** Only touches the socket when needed: most requests end long before their connection would count as idle. */
 class ClientSocket implements Connection {
   #isKept = false
 
   constructor(
-    private readonly request: Request,
+    private readonly request: ClientRequest,
     private readonly server: SocketControl,
     private readonly deps: Pick<HandlerDependencies, 'idleSeconds' | 'addressOf'>,
   ) {}
@@ -286,7 +292,7 @@ class ClientSocket implements Connection {
   }
 }
 
-function unplainPath(request: Request): Failure {
+function unplainPath(request: ClientRequest): Failure {
   const message = pathOf(request.url).includes('//')
     ? 'The path contains an empty segment (`//`). Remove the extra slash; often it stands at the end of the base URL.'
     : `Tollgate does not normalise paths. Send this one without \`.\` and \`..\` segments, backslashes and \`#\`, in valid percent-encoded UTF-8, and with at most ${segmentsMax} segments.`
@@ -320,7 +326,7 @@ const exposed = '*, authorization, request-id, x-request-id, retry-after, x-shou
 const preflightSeconds = '86400'
 
 /** The headers for the answer; undefined = the page may not read it, or it is not a call from a page. */
-function corsHeaders(request: Request, origins: readonly string[]): Record<string, string> | undefined {
+function corsHeaders(request: ClientRequest, origins: readonly string[]): Record<string, string> | undefined {
   const origin = request.headers.get('origin')
   if (origin === null || !isPublicApi(request)) return undefined
   if (!origins.includes('*') && !origins.includes(origin)) return undefined
@@ -330,7 +336,7 @@ function corsHeaders(request: Request, origins: readonly string[]): Record<strin
 const publicPaths = [...surfaceList.flatMap(({ paths }) => Object.values(paths ?? {})), '/models', '/model/info']
 
 /** Paths below `/v1`, the same without it, and those that name a model. */
-function isPublicApi({ url }: Request): boolean {
+function isPublicApi({ url }: ClientRequest): boolean {
   const sentPath = pathOf(url)
   if (sentPath.startsWith('/v1/') || surfaceList.some(({ matchPath }) => matchPath?.(sentPath))) return true
   const path = publicPath(sentPath)
@@ -338,7 +344,10 @@ function isPublicApi({ url }: Request): boolean {
 }
 
 /** Answers preflights, and lets pages of the allowed origins read answers. Costs nothing while there are no origins. */
-function withCors(handler: Handler, settings: HandlerDependencies['settings']): Handler {
+function withCors<Served extends ClientRequest>(
+  handler: (request: Served, server: SocketControl) => Answer | Promise<Answer>,
+  settings: HandlerDependencies['settings'],
+): typeof handler {
   return (request, server) => {
     const { corsOrigins } = settings.current
     const headers = corsOrigins.length === 0 ? undefined : corsHeaders(request, corsOrigins)
@@ -348,7 +357,7 @@ function withCors(handler: Handler, settings: HandlerDependencies['settings']): 
   }
 }
 
-function preflight(request: Request, headers: Record<string, string>): Response {
+function preflight(request: ClientRequest, headers: Record<string, string>): Response {
   const asked = request.headers.get('access-control-request-headers')
   return new Response(null, {
     status: 204,
@@ -361,8 +370,8 @@ function preflight(request: Request, headers: Record<string, string>): Response 
   })
 }
 
-async function allow(answer: Response | Promise<Response>, headers: Record<string, string>): Promise<Response> {
-  const response = await answer
-  for (const [name, value] of Object.entries(headers)) response.headers.set(name, value)
-  return response
+async function allow(answering: Answer | Promise<Answer>, headers: Record<string, string>): Promise<Answer> {
+  const answer = await answering
+  for (const [name, value] of Object.entries(headers)) setHeader(answer, name, value)
+  return answer
 }

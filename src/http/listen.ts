@@ -1,8 +1,11 @@
 // Starts the HTTP server with its limits and stops it without cutting off running requests.
 
-import type { BunRequest } from 'bun'
-import type { Handler, SocketControl } from './handler.ts'
-import { isPlainSegment, segmentsMax } from './request.ts'
+import type { Clock } from '../kernel/clock.ts'
+import type { Answer } from '../pipeline/answer.ts'
+import type { ClientRequest } from '../pipeline/request.ts'
+import type { Handler, PathHandler, SocketControl } from './handler.ts'
+import { isPlainPath, sentPath } from './request.ts'
+import { HttpServer, IncomingRequest } from './server.ts'
 
 interface StopTimes {
   /**
@@ -18,11 +21,12 @@ interface ListenOptions {
   readonly host: string
   readonly port: number
   readonly idleSeconds: number
+  readonly clock: Clock
   readonly handler: Handler
   /** Handlers of single paths, spelled exactly so; the others go to `handler`. */
-  readonly exact?: Readonly<Record<string, Handler>>
-  /** Answers a request whose path is not plain: see `isPlainSegment`. */
-  readonly refusePath: Handler
+  readonly exact?: PathHandler['exact']
+  /** Answers a request whose path is not plain. */
+  refusePath(request: ClientRequest): Response
   /** Other workers listen on the same port and the kernel distributes connections. Default: false. */
   readonly sharesPort?: boolean
   /** The response to an unexpected error; its details go to the log, never to the caller. */
@@ -35,24 +39,23 @@ export class ListenFault {
 }
 
 export function listen(options: ListenOptions) {
-  const { host, port, idleSeconds, handler, exact, refusePath, sharesPort = false, onDefect } = options
-  let server: ReturnType<typeof Bun.serve>
+  const { host, port, idleSeconds, clock, handler, exact = {}, refusePath, sharesPort = false, onDefect } = options
+  const exactPaths = new Map(Object.entries(exact))
+  /** Of requests that are handed on as a `Request`. */
+  const addresses = new WeakMap<object, IncomingRequest>()
+  const serve = (request: IncomingRequest, socket: SocketControl): Answer | Promise<Answer> => {
+    const path = sentPath(request.url)
+    // A path that is spelled exactly so is plain.
+    const known = exactPaths.get(path)
+    if (known) return known(request, socket)
+    if (!isPlainPath(utf8Of(path))) return refusePath(request)
+    const whole = toRequest(request)
+    addresses.set(whole, request)
+    return handler(whole, socket)
+  }
+  let server: HttpServer
   try {
-    server = Bun.serve({
-      hostname: host,
-      port,
-      // It is on by default (Bun 1.4.4, development off), and a second process would silently get half of the traffic.
-      reusePort: sharesPort,
-      idleTimeout: idleSeconds,
-      // Bodies are limited where they are read, so that an oversized one gets an error in the caller's dialect.
-      maxRequestBodySize: Number.MAX_SAFE_INTEGER,
-      // Otherwise an uncaught error would be answered with source code.
-      development: false,
-      // A path that is spelled exactly so is plain.
-      routes: { ...plainPaths(handler, refusePath), ...exact },
-      fetch: (request, socket) => refusePath(request, socket),
-      error: onDefect,
-    })
+    server = new HttpServer({ host, port, idleSeconds, clock, sharesPort, serve, onDefect })
   } catch (error) {
     return new ListenFault(error instanceof Error && 'code' in error ? String(error.code) : 'unknown')
   }
@@ -69,38 +72,57 @@ export function listen(options: ListenOptions) {
       const stopped = server.stop().then(() => true)
       if (await within(drainMs, Promise.race([stopped, shortened.promise]))) return true
       onOverdue()
-      if (!(await within(lastErrorMs, stopped))) await server.stop(true)
+      if (!(await within(lastErrorMs, stopped))) server.terminate()
       return false
     },
     /** Shortens a running stop to a few seconds, after a second signal. */
     shortenDrain: () => void setTimeout(() => shortened.resolve(false), shortDrainMs).unref(),
     /** The address of the connection of a request being answered. */
-    socketAddress: (request: Request) => server.requestIP(request)?.address,
+    socketAddress: (request: ClientRequest) =>
+      (request instanceof IncomingRequest ? request : addresses.get(request))?.connection.address,
   }
 }
 
 /**
- * One pattern per number of segments, with and without a slash at the end. The runtime matches patterns against the path
- * as it was sent, while `request.url` has `..`, `%2e%2e` and backslashes resolved already (Bun 1.4.4). A proxy that guards
- * `/api/` sees what was sent, so only paths that mean the same in both forms are served. Patterns do not match empty
- * segments: a path with `//` falls through to `fetch`.
+ * The request in the form of the runtime, for everything but the busiest paths. Its URL has the path as it was sent, because
+ * only plain paths get here; a host that is not one changes nothing.
  */
-function plainPaths(handler: Handler, refusePath: Handler) {
-  const serve = (request: BunRequest, socket: SocketControl): Response | Promise<Response> => {
-    const { params } = request
-    for (const name in params) {
-      if (!isPlainSegment(params[name] ?? '')) return refusePath(request, socket)
-    }
-    return handler(request, socket)
-  }
-  const routes: Record<string, typeof serve> = { '/': serve }
-  let pattern = ''
-  for (let at = 1; at <= segmentsMax; at++) {
-    pattern += `/:s${at}`
-    routes[pattern] = serve
-    routes[`${pattern}/`] = serve
-  }
-  return routes
+function toRequest(request: IncomingRequest): Request {
+  const { headers, method, url: target } = request
+  const host = headers.get('host') ?? ''
+  const query = target.indexOf('?')
+  const sent = sentPath(target) + (query < 0 ? '' : target.slice(query))
+  const url = `http://${plainHost.test(host) ? host : 'localhost'}${utf8Of(sent)}`
+  const leaving = new AbortController()
+  request.signal.addEventListener('abort', () => leaving.abort())
+  const takesBody = method !== 'GET' && method !== 'HEAD'
+  return new Request(url, {
+    method,
+    headers: [...headers],
+    body: takesBody ? bodyOf(request) : null,
+    signal: leaving.signal,
+  })
+}
+
+const plainHost = /^(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?$/i
+
+/** Each character of a target is a byte of it. */
+function utf8Of(text: string): string {
+  return Buffer.from(text, 'latin1').toString()
+}
+
+function bodyOf(request: IncomingRequest): Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array> | null {
+  if (request.body === null) return null
+  const whole = request.takeWhole()
+  if (whole) return whole as Uint8Array<ArrayBuffer>
+  return new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      const { done, value } = await request.read()
+      if (done || !value) controller.close()
+      else controller.enqueue(value)
+    },
+    cancel: () => request.cancel(),
+  })
 }
 
 /** The time left to drain after a second signal. */

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { parseIpRange } from '../kernel/ip-range.ts'
-import { clientAddress, forwardedProto, isPlainSegment, pathOf, publicPath } from './request.ts'
+import { clientAddress, forwardedProto, isPlainPath, pathOf, publicPath, segmentsMax, sentPath } from './request.ts'
 
 const forms: readonly [path: string, meant: string][] = [
   ['/v1/chat/completions', '/chat/completions'],
@@ -34,19 +34,72 @@ test.each([
   expect(pathOf(url)).toBe(path)
 })
 
-test.each(['v1', 'acme/large', 'a.b', '...', '..a', 'gpt-5.6', ':', '~', 'é', 'a b', '..;', ''])(
-  'the segment "%s" is plain',
-  (decoded) => {
-    expect(isPlainSegment(decoded)).toBe(true)
-  },
-)
+const plain = [
+  '/',
+  '/v1',
+  '/v1/',
+  '/acme%2Flarge',
+  '/a.b',
+  '/...',
+  '/..a',
+  '/gpt-5.6',
+  '/:',
+  '/~',
+  '/é',
+  '/a%20b',
+  '/..;',
+  '/%00',
+]
 
-test.each(['.', '..', 'a/..', '../a', 'a/../b', 'a/./b', '/..', 'a\\b', '\\', '#', 'keys#x', '..#x', '\ufffd'])(
-  'the segment "%s" is not plain',
-  (decoded) => {
-    expect(isPlainSegment(decoded)).toBe(false)
-  },
-)
+test.each(plain)('the path %s is plain', (path) => {
+  expect(isPlainPath(path)).toBe(true)
+})
+
+const dots = [
+  '/.',
+  '/..',
+  '/a/..',
+  '/../a',
+  '/a/../b',
+  '/a/./b',
+  '/%2e%2e',
+  '/%2E.',
+  '/a%2F..',
+  '/a%2F..%2Fb',
+  '/..%2Fa',
+]
+const others = [
+  '//',
+  '//a',
+  '/a//b',
+  '/a//',
+  '/a\\b',
+  '/\\',
+  '/%5c',
+  '/#',
+  '/keys#x',
+  '/..#x',
+  '/\ufffd',
+  '/%ff',
+  '/%',
+  '/%zz',
+]
+
+test.each([...dots, ...others, '/x'.repeat(segmentsMax + 1)])('the path %s is not plain', (path) => {
+  expect(isPlainPath(path)).toBe(false)
+})
+
+test.each([
+  ['/v1/models?x=1', '/v1/models'],
+  ['/v1/models#x?y', '/v1/models#x'],
+  ['/v1/models?x=http://a/b', '/v1/models'],
+  ['//a/b', '//a/b'],
+  ['http://other.example/v1/models?x', '/v1/models'],
+  ['HTTPS://other.example:99', '/'],
+  ['http://other.example?x=/a', '/'],
+])('the path of the target %s is %s', (target, path) => {
+  expect(sentPath(target)).toBe(path)
+})
 
 const trustedProxies = ['10.0.0.0/8', '2001:db8:1::/48'].flatMap((text) => parseIpRange(text) ?? [])
 const proxy = '10.0.0.9'

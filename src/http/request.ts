@@ -4,13 +4,15 @@
 import { Failure } from '../kernel/failure.ts'
 import { type IpRange, isInRange, parseIpAddress, parseIpRange } from '../kernel/ip-range.ts'
 import { type Limiter, limitFailure } from '../limits/limiter.ts'
+import type { ClientRequest } from '../pipeline/request.ts'
 import { allowsSource, sourceFailure } from '../tenancy/allowlist.ts'
 import type { Caller } from '../tenancy/caller.ts'
+import type { HeaderReader, RequestHeaders } from '../wire/http-message.ts'
 
 /**
  * The path that requests are matched and authorised by: everything between the authority and the query, as sent, because
- * paths that the runtime would normalise are refused before (`listen.ts`). `request.url` is read as text, because an unusual
- * Host makes it a bare path. A bare path has no authority, whatever its query contains.
+ * paths that the runtime would normalise are refused before (`isPlainPath`). `url` may be a bare path, which has no authority,
+ * whatever its query contains.
  */
 export function pathOf(url: string): string {
   const authority = url.startsWith('/') ? -1 : url.indexOf('://')
@@ -41,13 +43,31 @@ export function queryOf(url: string): URLSearchParams {
 /** More than any path that is served has; deeper ones are refused. */
 export const segmentsMax = 16
 
+/** The path of a request's target, up to its query. */
+export function sentPath(target: string): string {
+  const query = target.indexOf('?')
+  const sent = query < 0 ? target : target.slice(0, query)
+  return sent.startsWith('/') ? sent : sent.replace(/^https?:\/\/[^/]+/i, '') || '/'
+}
+
 /**
- * Whether a segment of a path, percent-decoded, means the same to this gateway, to the runtime and to a proxy in front. It
- * does not where one of them removes dot segments (`..`, `%2e%2e`, `a%2F..%2Fb`), reads a backslash as a slash, or ends the
- * path at a `#`. U+FFFD is what the runtime makes of a segment that it cannot decode, whatever else it contains.
+ * Whether a path means the same to this gateway, to the URL that the runtime makes of it and to a proxy in front. It does not
+ * where one of them removes dot segments (`..`, `%2e%2e`, `a%2F..%2Fb`) or empty ones (`//`), reads a backslash as a slash,
+ * ends the path at a `#`, or cannot decode it. A proxy that guards `/api/` sees what was sent, so only plain paths are served.
  */
-export function isPlainSegment(decoded: string): boolean {
-  return !/[\\#\ufffd]|(?:^|\/)\.{1,2}(?:\/|$)/.test(decoded)
+export function isPlainPath(path: string): boolean {
+  const segments = path.slice(1).split('/')
+  if (segments.length > 1 && segments.at(-1) === '') segments.pop()
+  if (segments.length > segmentsMax || (path !== '/' && segments.includes(''))) return false
+  return segments.every(isPlainSegment)
+}
+
+function isPlainSegment(sent: string): boolean {
+  try {
+    return !/[\\#\ufffd]|(?:^|\/)\.{1,2}(?:\/|$)/.test(decodeURIComponent(sent))
+  } catch {
+    return false
+  }
 }
 
 /**
@@ -63,18 +83,18 @@ export function publicPath(path: string): string {
 export interface AddressClues {
   /** The address of the connection; undefined = it is closed already. */
   readonly socket: string | undefined
-  readonly headers: Headers
+  readonly headers: HeaderReader
   readonly trustedProxies: readonly IpRange[]
 }
 
 export function createClientAddresses(
   trustedProxiesNow: () => readonly string[],
-  socketAddress: (request: Request) => string | undefined,
+  socketAddress: (request: ClientRequest) => string | undefined,
 ) {
   // Parsed once per configuration, not per request.
   let listed: readonly string[] = []
   let trustedProxies: readonly IpRange[] = []
-  const cluesOf = (request: Request): AddressClues => {
+  const cluesOf = (request: ClientRequest): AddressClues => {
     const current = trustedProxiesNow()
     if (current !== listed) {
       listed = current
@@ -83,8 +103,8 @@ export function createClientAddresses(
     return { socket: socketAddress(request), headers: request.headers, trustedProxies }
   }
   return {
-    addressOf: (request: Request) => clientAddress(cluesOf(request)),
-    forwardedProtoOf: (request: Request) => forwardedProto(cluesOf(request)),
+    addressOf: (request: ClientRequest) => clientAddress(cluesOf(request)),
+    forwardedProtoOf: (request: ClientRequest) => forwardedProto(cluesOf(request)),
   }
 }
 
@@ -130,7 +150,7 @@ function withoutPort(entry: string): string {
 }
 
 export interface CallerDependencies {
-  authenticate(headers: Headers): Caller | Failure | Promise<Caller | Failure>
+  authenticate(headers: RequestHeaders): Caller | Failure | Promise<Caller | Failure>
   readonly limiter: Limiter
 }
 

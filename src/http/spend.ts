@@ -10,12 +10,13 @@ import type { Ledger } from '../ledger/ledger.ts'
 import { budgetsOf } from '../pipeline/place-hold.ts'
 import { allowsSource, sourceFailure } from '../tenancy/allowlist.ts'
 import type { Caller } from '../tenancy/caller.ts'
+import type { RequestHeaders } from '../wire/http-message.ts'
 import { jsonResponse, refuse } from './responses.ts'
 
 export const spendPath = '/api/oauth/usage'
 
 export interface SpendDependencies {
-  authenticate(headers: Headers): Caller | Failure | Promise<Caller | Failure>
+  authenticate(headers: RequestHeaders): Caller | Failure | Promise<Caller | Failure>
   readonly ledger: Pick<Ledger, 'budget'>
   readonly clock: Clock
 }

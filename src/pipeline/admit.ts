@@ -15,6 +15,7 @@ import type { Caller } from '../tenancy/caller.ts'
 import type { CredentialCache } from '../tenancy/credentials.ts'
 import type { EndUserMode } from '../tenancy/end-users.ts'
 import type { StoredResponses } from '../tenancy/stored-responses.ts'
+import type { RequestHeaders } from '../wire/http-message.ts'
 import { BodyFault, type BodyRoom, readBody } from '../wire/read-body.ts'
 import { isStrict } from './headers.ts'
 import type { KeptReasoning } from './kept-reasoning.ts'
@@ -24,7 +25,7 @@ import { type DeriveCacheKey, readAttribution, readSession, type SessionSettings
 import { prepareStoring, withPrevious } from './stored-response.ts'
 
 export interface AdmitDependencies {
-  authenticate(headers: Headers): Caller | Failure | Promise<Caller | Failure>
+  authenticate(headers: RequestHeaders): Caller | Failure | Promise<Caller | Failure>
   readonly credentials: Pick<CredentialCache, 'find'>
   readonly limiter: Limiter
   readonly health: Pick<Health, 'plan'>
@@ -53,7 +54,7 @@ interface AdmitSettings {
 }
 
 /** Reads the envelope of the kind of call. */
-type ReadEnvelope = (body: Uint8Array<ArrayBuffer>, headers: Headers, url: string) => Envelope | Failure
+type ReadEnvelope = (body: Uint8Array<ArrayBuffer>, headers: RequestHeaders, url: string) => Envelope | Failure
 
 /** Tokens that count against limits until the usage is known; 0 for a call that generates nothing. */
 type EstimateTokens = (request: GatewayRequest) => number
@@ -267,7 +268,7 @@ function overLimit(request: GatewayRequest, refused: Refused): Failure {
   return limitFailure(refused, request.caller.keyName)
 }
 
-function refusedMediaType(headers: Headers): Failure | undefined {
+function refusedMediaType(headers: RequestHeaders): Failure | undefined {
   const mediaType = headers.get('content-type')
   // The spelling of nearly every client.
   if (mediaType === 'application/json') return undefined
@@ -277,7 +278,7 @@ function refusedMediaType(headers: Headers): Failure | undefined {
 }
 
 /** A compressed body would have to be decompressed before its size is known, and no official client sends one. */
-function refusedEncoding(headers: Headers): Failure | undefined {
+function refusedEncoding(headers: RequestHeaders): Failure | undefined {
   const encoding = headers.get('content-encoding')
   if (encoding === null || /^(identity)?$/i.test(encoding.trim())) return undefined
   const got = encoding.slice(0, 100)

@@ -9,6 +9,7 @@ import { type AttemptFault, attemptFault } from '../routing/faults.ts'
 import type { Health } from '../routing/health.ts'
 import type { Candidate } from '../routing/plan.ts'
 import type { AttemptRecord } from '../telemetry/request-record.ts'
+import type { RequestHeaders } from '../wire/http-message.ts'
 import type { GatewayRequest } from './request.ts'
 
 // ── The ticker ──
@@ -166,31 +167,35 @@ const keepOpenAfterMs = 5_000
 export class Cancellation implements CancelSignal {
   aborted = false
   reason: unknown
-  #listeners: CancelListener[] | undefined
+  /** Nearly always there is only one. */
+  #first: CancelListener | undefined
+  #others: CancelListener[] | undefined
 
   abort(): void {
     if (this.aborted) return
     this.aborted = true
     this.reason = new DOMException('The operation was aborted.', 'AbortError')
-    const listeners = this.#listeners ?? []
-    this.#listeners = undefined
+    const listeners = [...(this.#first ? [this.#first] : []), ...(this.#others ?? [])]
+    this.#first = this.#others = undefined
     for (const listener of listeners) typeof listener === 'function' ? listener() : listener.handleEvent()
   }
 
   addEventListener(_type: 'abort', listener: CancelListener): void {
     if (this.aborted) return
-    if (this.#listeners) this.#listeners.push(listener)
-    else this.#listeners = [listener]
+    if (!this.#first && !this.#others) this.#first = listener
+    else if (this.#others) this.#others.push(listener)
+    else this.#others = [listener]
   }
 
   removeEventListener(_type: 'abort', listener: CancelListener): void {
-    this.#listeners = this.#listeners?.filter((each) => each !== listener)
+    if (this.#first === listener) this.#first = undefined
+    else this.#others = this.#others?.filter((each) => each !== listener)
   }
 }
 
 /** The client that waits for an attempt. */
 export interface WaitingClient {
-  readonly clientGone: AbortSignal
+  readonly clientGone: CancelSignal
   readonly connection: { keepOpen(): void }
 }
 
@@ -341,12 +346,12 @@ const timeoutHeaders = ['x-stainless-timeout', 'x-stainless-read-timeout'] as co
  * How long a stream may produce nothing before its headers are sent. Clients give up on a silent server; once they have
  * headers, they wait as long as keep-alives arrive.
  */
-export function earlyHeadersMs(headers: Headers): number {
+export function earlyHeadersMs(headers: RequestHeaders): number {
   return Math.min(earlyHeadersMaxMs, clientTimeoutMs(headers) ?? earlyHeadersMaxMs)
 }
 
 /** How long the client waits for headers, less a share for the network; undefined = it does not say. The shortest counts. */
-export function clientTimeoutMs(headers: Headers): number | undefined {
+export function clientTimeoutMs(headers: RequestHeaders): number | undefined {
   let shortestMs: number | undefined
   for (const name of timeoutHeaders) {
     const timeoutMs = Number(headers.get(name) ?? Number.NaN) * 1000

@@ -7,9 +7,9 @@ import type { Clock } from '../kernel/clock.ts'
 import { type Failure, retryHeaders } from '../kernel/failure.ts'
 import type { RequestId } from '../kernel/ids.ts'
 import type { Candidate } from '../routing/plan.ts'
+import type { RequestHeaders } from '../wire/http-message.ts'
+import type { AnswerHeaders } from './answer.ts'
 import type { GatewayRequest } from './request.ts'
-
-export type AnswerHeaders = Record<string, string>
 
 export function requestIdHeaders(id: RequestId): AnswerHeaders {
   return { 'x-request-id': id, 'request-id': id }
@@ -26,7 +26,7 @@ export function routeHeaders(id: RequestId, candidate: Candidate | undefined, at
   return headers
 }
 
-/** Upstream model names may use any script, but the runtime rejects header values beyond Latin-1. */
+/** Upstream model names may use any script, but header values are Latin-1. */
 function headerText(name: string): string {
   return /^[\x20-\x7e]*$/.test(name) ? name : encodeURI(name.toWellFormed())
 }
@@ -87,7 +87,7 @@ export function warningsHeader(warnings: readonly Warning[]): string {
 }
 
 /** With `x-tollgate-strict: true` a request that would lose or approximate something is refused. */
-export function isStrict(headers: Headers): boolean {
+export function isStrict(headers: RequestHeaders): boolean {
   const value = headers.get('x-tollgate-strict')
   return value !== null && value.trim().toLowerCase() === 'true'
 }

@@ -21,6 +21,7 @@ import { assert, Failure } from '../kernel/failure.ts'
 import { createId, type RequestId } from '../kernel/ids.ts'
 import { buckets, totalInputTokens, type UnitCounts, type Usage } from '../kernel/usage.ts'
 import type { Admission, Arrival, LimitStates } from '../limits/limiter.ts'
+import type { CancelSignal } from '../providers/provider.ts'
 import type { FaultClass } from '../routing/faults.ts'
 import type { OfferedModel } from '../routing/offer.ts'
 import type { Candidate, HealthPlan } from '../routing/plan.ts'
@@ -28,6 +29,8 @@ import { type AttemptRecord, RequestRecord } from '../telemetry/request-record.t
 import type { Caller } from '../tenancy/caller.ts'
 import type { KeyedRequest } from '../tenancy/idempotency.ts'
 import { hasBytes } from '../wire/bytes.ts'
+import type { RequestHeaders } from '../wire/http-message.ts'
+import type { Message } from '../wire/read-body.ts'
 import {
   bytesPerToken,
   countTokens,
@@ -55,9 +58,20 @@ import {
   withTolerance,
 } from './usage.ts'
 
+/** A client's request: a `Request` is one, and that of the gateway's own server. */
+export interface ClientRequest extends Message {
+  readonly method: string
+  /** Absolute, or a path. */
+  readonly url: string
+  readonly headers: RequestHeaders
+  readonly bodyUsed: boolean
+  /** Aborts when the client leaves. */
+  readonly signal: CancelSignal
+}
+
 /** The client's socket, as far as the pipeline may touch it. */
 export interface Connection {
-  /** Suspends the idle limit: the runtime closes silent connections, but an answer may be silent for minutes. */
+  /** Suspends the idle limit: the server closes silent connections, but an answer may be silent for minutes. */
   keepOpen(): void
   /** Restores the usual idle limit. */
   rearm(): void
@@ -141,7 +155,7 @@ export class GatewayRequest implements RelayContext {
   mayBeCharged = false
 
   readonly #clock: Clock
-  #clientGone: AbortSignal | undefined
+  #clientGone: CancelSignal | undefined
   #parsed: ParsedRequest | Failure | undefined
   #mayHaveMoreThanText: boolean | undefined
   #estimatedTokens: number | undefined
@@ -151,7 +165,7 @@ export class GatewayRequest implements RelayContext {
 
   constructor(
     clock: Clock,
-    readonly http: Request,
+    readonly http: ClientRequest,
     readonly surface: Dialect,
     path: string,
     readonly connection: Connection,
@@ -162,8 +176,8 @@ export class GatewayRequest implements RelayContext {
     this.startedMs = clock.monotonicMs()
   }
 
-  /** Aborts when the client disconnects, half-closes its connection or pipelines another request (docs/decisions/0021). */
-  get clientGone(): AbortSignal {
+  /** Aborts when the client disconnects or half-closes its connection (docs/decisions/0021). */
+  get clientGone(): CancelSignal {
     this.#clientGone ??= this.http.signal
     return this.#clientGone
   }

@@ -112,7 +112,7 @@ test.each(calls)(
       headers: { 'content-type': 'application/json', 'anthropic-version': '2023-06-01' },
       body: '{"model":"m","max_tokens":1,"messages":[{"role":"user","content":"hi"}]}',
     })
-    const response = await run(request, surface, '/path', connection)
+    const response = (await run(request, surface, '/path', connection)) as Response
     expect(response.status).toBe(500)
     const id = response.headers.get('x-request-id')
     expect(id).toBe(ids.at(-1) ?? 'none')

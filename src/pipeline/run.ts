@@ -22,12 +22,13 @@ import type { StickyRoutes } from '../routing/sticky.ts'
 import type { TraceContext } from '../telemetry/request-record.ts'
 import type { GenerationKeys } from '../tenancy/idempotency.ts'
 import { type AdmitDependencies, admit } from './admit.ts'
+import { type Answer, type AnswerHeaders, PlainAnswer } from './answer.ts'
 import { type Answered, attempt, isAnswered, type OpenStream, type WholeReply } from './attempt.ts'
 import { claimKey, confirmKey, replayHeaders } from './claim-key.ts'
 import { clientTimeoutMs, earlyHeadersMs, pauseBetweenAttempts, type Ticker, untilDeadline } from './deadline.ts'
-import { type AnswerHeaders, answerHeaders, failureResponse, streamHeaders, warningsHeader } from './headers.ts'
+import { answerHeaders, failureResponse, streamHeaders, warningsHeader } from './headers.ts'
 import { estimateAllTokens, type PlaceHoldDependencies, placeHold } from './place-hold.ts'
-import { type Connection, GatewayRequest } from './request.ts'
+import { type ClientRequest, type Connection, GatewayRequest } from './request.ts'
 import {
   type End,
   endClientLeft,
@@ -64,7 +65,12 @@ export interface RunDependencies
   onDefect(error: unknown, id: RequestId): Failure
 }
 
-export type RunRequest = (http: Request, surface: Dialect, path: string, connection: Connection) => Promise<Response>
+export type RunRequest = (
+  http: ClientRequest,
+  surface: Dialect,
+  path: string,
+  connection: Connection,
+) => Promise<Answer>
 
 /** `readerOf`: how the surface's bodies are read, for paths that take another kind. */
 export function createRunRequest(
@@ -155,18 +161,18 @@ export function createRunRequest(
     { surface, record }: GatewayRequest,
     headers: AnswerHeaders,
     { unsettled }: Settled,
-  ): Response {
+  ): Answer {
     if (unsettled) return failureResponse(surface, unsettled, headers, record.id)
     headers['content-type'] = 'application/json'
     if (record.chargeUsd !== undefined) headers['x-tollgate-cost'] = record.chargeUsd
     if (reply.usage.source === 'estimated') headers['x-tollgate-usage'] = 'estimated'
-    return new Response(reply.body, { headers })
+    return new PlainAnswer(reply.body, headers)
   }
 
   async function answerStreamed(
     answer: AnswerOutcome | Promise<AnswerOutcome>,
     request: GatewayRequest,
-  ): Promise<Response> {
+  ): Promise<Answer> {
     const headers = streamHeaders(answerHeaders(request, clock))
     if (!(answer instanceof Promise)) {
       if (isUnanswered(answer)) return await endUnanswered(answer, request)
@@ -188,7 +194,7 @@ export function createRunRequest(
         }
       },
     })
-    return new Response(body, { headers })
+    return new PlainAnswer(body, headers)
   }
 
   /** Ends a request that no provider answered. A stream whose headers were sent early ends in `Pump` instead. */

@@ -10,6 +10,7 @@ import { type Failure, invalidRequest } from '../kernel/failure.ts'
 import type { RequestRecord } from '../telemetry/request-record.ts'
 import type { Caller } from '../tenancy/caller.ts'
 import { type EndUserMode, recordedEndUser } from '../tenancy/end-users.ts'
+import type { RequestHeaders } from '../wire/http-message.ts'
 import { JsonFault, memberText, readJsonValueMembers } from '../wire/json.ts'
 
 export interface Session {
@@ -71,7 +72,7 @@ const sessionHeaders = [
 
 /** undefined for a short conversation without an id and without tools, which no provider caches. */
 export function readSession(
-  headers: Headers,
+  headers: RequestHeaders,
   envelope: Envelope,
   surface: Pick<Dialect, 'conversationSpans'>,
 ): Session | undefined {
@@ -81,10 +82,10 @@ export function readSession(
   return opening === undefined ? undefined : { id: opening, isNamed: false }
 }
 
-function namedInHeaders(headers: Headers): string | undefined {
+function namedInHeaders(headers: RequestHeaders): string | undefined {
   for (const name of sessionHeaders) {
     const value = headers.get(name)
-    // The runtime has trimmed it.
+    // The server has trimmed it.
     if (value !== null && value !== '') return value
   }
   return undefined
@@ -138,7 +139,7 @@ interface AttributedRequest {
   readonly caller: Caller
   readonly envelope: Envelope
   readonly session: Session | undefined
-  readonly http: { readonly headers: Headers }
+  readonly http: { readonly headers: RequestHeaders }
 }
 
 /** Fills in the record. Returns a failure for tags that cannot be recorded. */
@@ -166,7 +167,7 @@ const subagentHeaders = ['x-claude-code-agent-id', 'x-openai-subagent']
 const subagent = /^[\w.:-]{1,64}$/
 
 /** `codex_cli_rs`, or `codex_cli_rs/review` for an agent that it started. */
-function agentOf(headers: Headers, client: string | undefined): string | undefined {
+function agentOf(headers: RequestHeaders, client: string | undefined): string | undefined {
   const program = client === undefined ? undefined : product.exec(client)?.[0]
   for (const name of subagentHeaders) {
     const value = headers.get(name)

@@ -8,6 +8,7 @@ import { Failure } from '../kernel/failure.ts'
 import type { FaultClass } from '../routing/faults.ts'
 import type { Candidate } from '../routing/plan.ts'
 import { SseOverflow } from '../wire/sse.ts'
+import type { AnswerStream } from './answer.ts'
 import type { OpenStream } from './attempt.ts'
 import { createTicker } from './deadline.ts'
 import type { GatewayRequest } from './request.ts'
@@ -56,7 +57,7 @@ const request = {
 function answer(pending: OpenStream | Promise<AnswerOutcome>) {
   const ends: End[] = []
   const defects: unknown[] = []
-  const body = streamAnswer(
+  const stream = streamAnswer(
     {
       ticker: createTicker(systemClock, () => {}),
       reach: noFailpoint,
@@ -75,7 +76,23 @@ function answer(pending: OpenStream | Promise<AnswerOutcome>) {
       },
     },
   )
-  return { body, ends, defects }
+  return { stream, ends, defects }
+}
+
+/** What a client reads of it. */
+function bodyOf(stream: AnswerStream): ReadableStream<Uint8Array> {
+  return new ReadableStream<Uint8Array>({
+    start(controller) {
+      void stream.run({
+        write: (bytes) => void controller.enqueue(bytes),
+        end(last) {
+          if (last && last.length > 0) controller.enqueue(last)
+          controller.close()
+        },
+      })
+    },
+    cancel: () => stream.clientLeft(),
+  })
 }
 
 /** `why`: the fault class for the provider's health; undefined = the error is ours. */
@@ -95,8 +112,8 @@ test.each(errors)(
   'ends the stream after %s with its own error code, settled once',
   async (_, error, code, says, why) => {
     const isOurs = why === undefined
-    const { body, ends, defects } = answer(openStream(() => Promise.reject(error)))
-    const text = await new Response(body).text()
+    const { stream, ends, defects } = answer(openStream(() => Promise.reject(error)))
+    const text = await new Response(bodyOf(stream)).text()
     expect(text).toContain(': first')
     expect(text).toContain(`"code":"${code}"`)
     expect(text).toContain(says)
@@ -111,8 +128,8 @@ test.each(errors)(
 
 test('does not blame a provider for a defect of ours before the first event', async () => {
   const error = new TypeError('internal detail')
-  const { body, ends, defects } = answer(Promise.reject(error))
-  expect(await new Response(body).text()).toContain('"code":"INTERNAL"')
+  const { stream, ends, defects } = answer(Promise.reject(error))
+  expect(await new Response(bodyOf(stream)).text()).toContain('"code":"INTERNAL"')
   expect(defects).toEqual([error])
   expect(ends).toHaveLength(1)
 })
@@ -120,8 +137,8 @@ test('does not blame a provider for a defect of ours before the first event', as
 test('aborts a provider that opens after the client has left', async () => {
   const aborted = Promise.withResolvers<string>()
   const pending = Promise.withResolvers<AnswerOutcome>()
-  const { body, ends } = answer(pending.promise)
-  const reader = body.getReader()
+  const { stream, ends } = answer(pending.promise)
+  const reader = bodyOf(stream).getReader()
   await reader.read()
   await reader.cancel()
   pending.resolve(
@@ -138,12 +155,12 @@ test.each(['open', 'being opened'])(
   'ends the call of a client that left before its response was taken, %s',
   async (state) => {
     const aborted = Promise.withResolvers<string>()
-    const stream = openStream(
+    const opened = openStream(
       () => new Promise(() => {}),
       () => aborted.resolve('aborted'),
     )
-    const { body, ends } = answer(state === 'open' ? stream : Promise.resolve(stream))
-    await body.cancel()
+    const { stream, ends } = answer(state === 'open' ? opened : Promise.resolve(opened))
+    await stream.clientLeft()
     expect(await aborted.promise).toBe('aborted')
     // A provider that is open has said something.
     const ending = state === 'open' ? 'client left after content' : 'client left before content'
@@ -166,7 +183,7 @@ test('sends no keep-alives while it awaits the final usage after the client has 
     },
   )
   const ends: Ending[] = []
-  const body = streamAnswer(
+  const answered = streamAnswer(
     { ticker, reach: noFailpoint, pendingSettlements, onDefect: () => new Failure('INTERNAL', 'Tollgate failed.') },
     {
       request,
@@ -177,7 +194,7 @@ test('sends no keep-alives while it awaits the final usage after the client has 
       },
     },
   )
-  const reader = body.getReader()
+  const reader = bodyOf(answered).getReader()
   await reader.read()
   const cancelled = reader.cancel()
   // Longer than the keep-alive interval, and until every watcher has been ticked.

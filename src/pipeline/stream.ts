@@ -11,6 +11,7 @@ import type { RequestId } from '../kernel/ids.ts'
 import { isBroken } from '../providers/call-endpoint.ts'
 import { classifyFault, type FaultClass } from '../routing/faults.ts'
 import { SseOverflow } from '../wire/sse.ts'
+import type { AnswerSink, AnswerStream } from './answer.ts'
 import { type Answered, awaitFinalUsage, drain, type OpenStream, type PendingRead } from './attempt.ts'
 import type { Ticker, Watched } from './deadline.ts'
 import type { Growth, Hold } from './hold.ts'
@@ -36,28 +37,21 @@ interface StreamInput {
   settle(end: End, relay: StreamRelay | undefined): Promise<Settled>
 }
 
-/** A direct stream writes to the client's socket, without a queue in between (docs/decisions/0075). */
-export function streamAnswer(deps: StreamDependencies, input: StreamInput): ReadableStream<Uint8Array> {
-  const pump = new Pump(deps, input)
-  return new ReadableStream<Uint8Array>({
-    type: 'direct',
-    pull: (controller) => pump.run(controller),
-    cancel: () => pump.clientLeft(),
-  })
+/** It writes to the client's socket, without a queue in between (docs/decisions/0075). */
+export function streamAnswer(deps: StreamDependencies, input: StreamInput): AnswerStream {
+  return new Pump(deps, input)
 }
 
 const nothing = new Uint8Array(0)
 
-type Controller = ReadableStreamDirectController
-
-class Pump implements Watched {
+class Pump implements AnswerStream, Watched {
   tickerIndex = -1
   readonly #deps: StreamDependencies
   readonly #input: StreamInput
   readonly #request: GatewayRequest
   readonly #clocks: StreamClocks
   #stream: OpenStream | undefined
-  #controller: Controller | undefined
+  #sink: AnswerSink | undefined
   #phase: 'waiting' | 'flowing' | 'ended' = 'waiting'
   /** Why we aborted the upstream call, if we did. */
   #abortedFor: Interruption | undefined
@@ -74,12 +68,12 @@ class Pump implements Watched {
     this.#clocks = new StreamClocks(deps.ticker.nowMs)
   }
 
-  /** The whole answer. The runtime calls it once, when it takes the response. */
-  async run(controller: Controller): Promise<void> {
+  /** The whole answer. The server calls it once. */
+  async run(sink: AnswerSink): Promise<void> {
     const { reach } = this.#deps
-    this.#controller = controller
+    this.#sink = sink
     try {
-      await this.#open(controller)
+      await this.#open(sink)
       const stream = this.#stream
       const { hold } = this.#request
       // One promise per read and nothing else: this loop runs for every event of every stream.
@@ -90,24 +84,24 @@ class Pump implements Watched {
         if (paused) await paused
         if (this.#isOver()) break
         this.#pendingRead = undefined
-        const full = this.#forward(controller, stream, done ? stream.relay.end() : stream.relay.push(value ?? nothing))
-        if (stream.relay.finished || stream.relay.fault) await this.#endReply(controller, stream, done)
-        else if (done) await this.#interrupt(controller, interruptions.closed)
-        else if (hold && stream.relay.outputBytes >= hold.growAtBytes) await this.#grow(controller, stream, hold)
+        const full = this.#forward(sink, stream, done ? stream.relay.end() : stream.relay.push(value ?? nothing))
+        if (stream.relay.finished || stream.relay.fault) await this.#endReply(sink, stream, done)
+        else if (done) await this.#interrupt(sink, interruptions.closed)
+        else if (hold && stream.relay.outputBytes >= hold.growAtBytes) await this.#grow(sink, stream, hold)
         if (full) await this.#untilTaken(full)
       }
     } catch (error) {
-      if (!this.#isOver()) await this.#endByError(controller, error)
+      if (!this.#isOver()) await this.#endByError(sink, error)
     }
-    // The runtime ends the answer when this returns.
+    // The server ends the answer when this returns.
     await this.#expiring
   }
 
   /** Waits for the answer of a provider and forwards the bytes that were read before. */
-  async #open(controller: Controller): Promise<void> {
+  async #open(sink: AnswerSink): Promise<void> {
     const { pending } = this.#input
     // Headers that are sent early need bytes to travel with.
-    if (pending instanceof Promise) this.#send(controller, keepAliveComment)
+    if (pending instanceof Promise) void sink.write(keepAliveComment)
     const answer = pending instanceof Promise ? await pending : pending
     if (this.#isOver()) {
       // The client left before a provider had answered; nothing else would end the call.
@@ -115,73 +109,66 @@ class Pump implements Watched {
       return
     }
     if (answer === 'client left') return this.clientLeft()
-    if (answer instanceof Failure) return await this.#end(controller, { ending: 'not served', failure: answer })
+    if (answer instanceof Failure) return await this.#end(sink, { ending: 'not served', failure: answer })
     assert(answer.kind === 'stream', 'a streamed request is answered by a stream')
     this.#stream = answer
     this.#phase = 'flowing'
     this.#clocks.opened(this.#deps.ticker.nowMs)
-    const full = this.#forward(controller, answer, answer.first)
-    if (answer.relay.finished || answer.relay.fault) await this.#endReply(controller, answer, false)
+    const full = this.#forward(sink, answer, answer.first)
+    if (answer.relay.finished || answer.relay.fault) await this.#endReply(sink, answer, false)
     if (full) await this.#untilTaken(full)
   }
 
   /** Forwards bytes to the client; a promise if its socket takes no more for now. */
-  #forward(controller: Controller, { relay }: OpenStream, bytes: Uint8Array): Promise<number> | undefined {
+  #forward(sink: AnswerSink, { relay }: OpenStream, bytes: Uint8Array): Promise<void> | undefined {
     const { nowMs } = this.#deps.ticker
     this.#clocks.received(nowMs, relay.outputBytes)
     if (bytes.length === 0) return undefined
     this.#clocks.sent(nowMs)
-    return this.#send(controller, bytes)
-  }
-
-  #send(controller: Controller, bytes: Uint8Array): Promise<number> | undefined {
-    const taken = controller.write(bytes)
-    // Otherwise events would wait for the end of the turn, and those of a fast provider for each other.
-    controller.flush()
-    return taken instanceof Promise ? taken : undefined
+    return sink.write(bytes)
   }
 
   /** The provider is not read until the client has read more. */
-  async #untilTaken(full: Promise<number>): Promise<void> {
+  async #untilTaken(full: Promise<void>): Promise<void> {
     const { ticker } = this.#deps
     this.#clocks.pause(ticker.nowMs)
     await full
     this.#clocks.resume(ticker.nowMs)
   }
 
-  #endReply(controller: Controller, { relay }: OpenStream, isClosed: boolean): Promise<void> {
-    if (!relay.fault) return this.#end(controller, { ending: 'complete' })
-    return this.#interrupt(controller, reportedInterruption(relay.fault, isClosed))
+  #endReply(sink: AnswerSink, { relay }: OpenStream, isClosed: boolean): Promise<void> {
+    if (!relay.fault) return this.#end(sink, { ending: 'complete' })
+    return this.#interrupt(sink, reportedInterruption(relay.fault, isClosed))
   }
 
   /** A rejected read is the provider's connection or our own abort; any other error is our defect. */
-  #endByError(controller: Controller, error: unknown): Promise<void> {
-    if (this.#abortedFor !== undefined) return this.#interrupt(controller, this.#abortedFor)
-    if (error instanceof SseOverflow) return this.#interrupt(controller, interruptions.endless)
-    if (isBroken(error)) return this.#interrupt(controller, interruptions.broken)
+  #endByError(sink: AnswerSink, error: unknown): Promise<void> {
+    if (this.#abortedFor !== undefined) return this.#interrupt(sink, this.#abortedFor)
+    if (error instanceof SseOverflow) return this.#interrupt(sink, interruptions.endless)
+    if (isBroken(error)) return this.#interrupt(sink, interruptions.broken)
     const failure = this.#deps.onDefect(error, this.#request.record.id)
-    return this.#end(controller, { ending: 'ended by us', failure })
+    return this.#end(sink, { ending: 'ended by us', failure })
   }
 
-  async #interrupt(controller: Controller, { how, why }: Interruption): Promise<void> {
+  async #interrupt(sink: AnswerSink, { how, why }: Interruption): Promise<void> {
     const { candidate, relay } = this.#stream ?? {}
     const provider = candidate?.provider.id ?? 'unknown'
     const tokens = relay ? this.#request.usageOfPart(relay).outputTokens : 0
     const after = tokens > 0 ? ` after ${tokens} output token${tokens === 1 ? '' : 's'}` : ''
     const message = `Provider ${provider} ${how}${after}. The answer ends here. Request ${this.#request.record.id}.`
-    await this.#end(controller, { ending: 'interrupted', failure: new Failure('STREAM_INTERRUPTED', message), why })
+    await this.#end(sink, { ending: 'interrupted', failure: new Failure('STREAM_INTERRUPTED', message), why })
   }
 
   /** Extends the hold with the answer; if that fails, the answer ends with what was paid for. */
-  async #grow(controller: Controller, { relay }: OpenStream, hold: Pick<Hold, 'grow'>): Promise<void> {
+  async #grow(sink: AnswerSink, { relay }: OpenStream, hold: Pick<Hold, 'grow'>): Promise<void> {
     const growing = hold.grow(relay.outputBytes)
     const growth = growing instanceof Promise ? await growing : growing
     if (growth === 'enough' || this.#isOver()) return
     const ending = growth === 'no ledger' ? 'ended by us' : 'hold exhausted'
-    await this.#end(controller, { ending, failure: growthFailure(growth, this.#request.record.id) })
+    await this.#end(sink, { ending, failure: growthFailure(growth, this.#request.record.id) })
   }
 
-  async #end(controller: Controller, end: End): Promise<void> {
+  async #end(sink: AnswerSink, end: End): Promise<void> {
     this.#close()
     const { failure } = end
     const relay = this.#stream?.relay
@@ -189,8 +176,7 @@ class Pump implements Watched {
     const { surface, record } = this.#request
     const sent = unsettled ?? (failure && withCost(failure, chargeUsd))
     const last = sent === undefined ? relay?.terminal : surface.renderStreamFailure(sent, record.id, relay?.numbering)
-    if (last !== undefined && last.length > 0) controller.write(last)
-    controller.end()
+    sink.end(last)
     const paused = this.#deps.reach('after_terminal')
     if (paused) await paused
   }
@@ -199,8 +185,8 @@ class Pump implements Watched {
   async clientLeft(): Promise<void> {
     if (this.#isOver()) return
     const { pending } = this.#input
-    // The runtime does not call `run` if the client left before it took the response.
-    if (!this.#controller && pending instanceof Promise) void this.#abandon(pending)
+    // The server does not call `run` if the client left before.
+    if (!this.#sink && pending instanceof Promise) void this.#abandon(pending)
     const stream = this.#stream
     if (!stream?.relay.awaitsUsage) return void (await this.#settleLeft())
     this.#stop()
@@ -240,15 +226,15 @@ class Pump implements Watched {
   expire(): void {
     const message = `Tollgate was shut down. Request ${this.#request.record.id}.`
     // A client that leaves at this moment needs no error.
-    if (!this.#controller || this.#isOver()) return
+    if (!this.#sink || this.#isOver()) return
     const failure = new Failure('STREAM_INTERRUPTED', message)
-    const ending = this.#end(this.#controller, { ending: 'ended by us', failure })
+    const ending = this.#end(this.#sink, { ending: 'ended by us', failure })
     this.#expiring = ending.catch(() => this.clientLeft())
   }
 
   #keepAlive(nowMs: number): void {
     this.#clocks.sent(nowMs)
-    if (this.#controller) this.#send(this.#controller, this.#stream?.relay.keepAlive() ?? keepAliveComment)
+    void this.#sink?.write(this.#stream?.relay.keepAlive() ?? keepAliveComment)
   }
 
   async #stall(): Promise<void> {

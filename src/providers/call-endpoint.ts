@@ -4,9 +4,8 @@
 
 import type { Socket, SocketHandler, TLSOptions } from 'bun'
 import type { Secret } from '../kernel/secret.ts'
-import { ByteBuffer } from '../wire/bytes.ts'
-import { type HeaderReader, type ResponseHead, ResponseReader } from '../wire/http-response.ts'
-import type { BodyPiece } from '../wire/read-body.ts'
+import { type HeaderReader, type ResponseHead, ResponseReader } from '../wire/http-message.ts'
+import { ReceivedBody } from '../wire/received-body.ts'
 import type {
   CancelSignal,
   ConnectionWatch,
@@ -333,27 +332,16 @@ function requestParts(host: string, request: UpstreamRequest): Uint8Array[] {
 
 // ── Responses on sockets ──
 
-/** Unread bytes of a response; above them its connection is not read. */
-const unreadBytesMax = 64 * 1024
-
-const done: BodyPiece = { done: true, value: undefined }
-const finished = Promise.resolve(done)
-
 /** Nothing left to send; nothing is put in. */
 const noParts: Uint8Array[] = []
 
 /** One request and its response, whose body is read piece by piece. */
-class Exchange implements UpstreamResponse {
+class Exchange extends ReceivedBody implements UpstreamResponse {
   status = 0
   headers!: HeaderReader
   connection: Connection | undefined
   readonly opened = Promise.withResolvers<UpstreamResponse>()
   #hasHead = false
-  #isComplete = false
-  #failure: { readonly error: unknown } | undefined
-  readonly #unread: Uint8Array[] = []
-  #unreadBytes = 0
-  #reading: PromiseWithResolvers<BodyPiece> | undefined
 
   /** Both only until it is connected: an open stream must not keep its request in memory. */
   #request: Uint8Array[]
@@ -362,6 +350,7 @@ class Exchange implements UpstreamResponse {
   readonly #origin: Origin
 
   constructor(request: UpstreamRequest, origin: Origin) {
+    super()
     this.#request = requestParts(origin.target.host, request)
     this.#signal = request.signal
     this.#watch = request.watch
@@ -381,52 +370,24 @@ class Exchange implements UpstreamResponse {
   /** The signal has aborted. */
   handleEvent(): void {
     const { connection } = this
-    this.#unread.length = 0
+    this.dropUnread()
     this.#request = []
     this.fail(this.#signal.reason)
     if (connection) connection.close()
     else this.#origin.forget(this)
   }
 
-  // As a body of fetch.
-
   get body(): this {
     return this
   }
 
-  getReader(): this {
-    return this
+  protected override get source(): Connection | undefined {
+    return this.connection
   }
 
-  read(): Promise<BodyPiece> {
-    const piece = this.#unread.shift()
-    if (piece) {
-      this.#unreadBytes -= piece.length
-      if (this.#unreadBytes === 0) this.connection?.resume()
-      return Promise.resolve({ done: false, value: piece })
-    }
-    if (this.#failure) return Promise.reject(this.#failure.error)
-    if (this.#isComplete) return finished
-    this.#reading = Promise.withResolvers()
-    return this.#reading.promise
-  }
-
-  takeWhole(): Uint8Array | undefined {
-    return this.#isComplete && this.#unread.length === 1 ? this.#unread.pop() : undefined
-  }
-
-  async bytes(): Promise<Uint8Array> {
-    const collected = new ByteBuffer()
-    for (;;) {
-      const { value } = await this.read()
-      if (!value) return collected.take()
-      collected.append(value)
-    }
-  }
-
-  async cancel(): Promise<void> {
+  override async cancel(): Promise<void> {
     const { connection } = this
-    this.#unread.length = 0
+    this.dropUnread()
     this.complete()
     connection?.close()
   }
@@ -440,30 +401,18 @@ class Exchange implements UpstreamResponse {
       this.headers = head
       this.opened.resolve(this)
     }
-    if (piece.length === 0) return
-    if (this.#reading) {
-      this.#reading.resolve({ done: false, value: piece })
-      this.#reading = undefined
-      return
-    }
-    this.#unread.push(piece)
-    this.#unreadBytes += piece.length
-    if (this.#unreadBytes > unreadBytesMax) this.connection?.pause()
+    this.receivePiece(piece)
   }
 
   complete(): void {
-    this.#isComplete = true
     this.connection = undefined
-    this.#reading?.resolve(done)
-    this.#reading = undefined
+    this.completeBody()
   }
 
   fail(error: unknown): void {
-    this.#failure = { error }
     this.connection = undefined
     if (!this.#hasHead) this.opened.reject(error)
-    this.#reading?.reject(error)
-    this.#reading = undefined
+    this.failBody(error)
   }
 }
 

@@ -20,6 +20,7 @@ import {
   type OpenedCredential,
   type WorkspaceCredentials,
 } from '../tenancy/credentials.ts'
+import type { RequestHeaders } from '../wire/http-message.ts'
 import type { Health } from './health.ts'
 import {
   type Candidate,
@@ -390,7 +391,7 @@ const pickerPrefix = 'claude/'
 /** Claude Code's suffix for a long context, which its beta flag also requests (tombii/better-ccflare#243, 2026-09). */
 const windowSuffix = /\[1m\]$/i
 
-export function listedId(id: string, headers: Headers): string {
+export function listedId(id: string, headers: RequestHeaders): string {
   const isPicker = /^claude-(cli|code)\//i.test(headers.get('user-agent') ?? '')
   return isPicker && !/claude|anthropic/i.test(id) ? pickerPrefix + id : id
 }

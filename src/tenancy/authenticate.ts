@@ -8,6 +8,7 @@ import type { Database } from '../store/database.ts'
 import { portionsOf } from '../store/insert-rows.ts'
 import { type Sql, timeToSql } from '../store/sql.ts'
 import { isStoreUnavailable, storeUnavailable } from '../store/sql-error.ts'
+import type { RequestHeaders } from '../wire/http-message.ts'
 import { type ApiKey, apiKeyLength, createVerifier, hasApiKeyForm, lastFour } from './api-key.ts'
 import { type Caller, createFindKey, createKeyCache, createRehash, isKeyOf, type StoredKey } from './caller.ts'
 import type { Limits } from './limits.ts'
@@ -26,7 +27,7 @@ export interface AuthenticatorOptions {
 }
 
 export interface Authenticator {
-  authenticate(headers: Headers): Caller | Failure | Promise<Caller | Failure>
+  authenticate(headers: RequestHeaders): Caller | Failure | Promise<Caller | Failure>
   /** Call after a key, project or workspace changed: its keys are loaded again at their next request. */
   invalidate(id: KeyId | ProjectId | WorkspaceId): void
   /** Call after a change that concerns every key. */
@@ -82,7 +83,7 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
 const plainBearer = 'Bearer '
 
 /** undefined for other schemes too: a proxy in front may use Basic for itself. */
-function bearerToken(headers: Headers): string | undefined {
+function bearerToken(headers: RequestHeaders): string | undefined {
   const header = headers.get('authorization')
   if (header === null) return undefined
   // The spelling of nearly every client.

@@ -16,7 +16,8 @@ function bodyServer(bytesMax: number, room?: BodyRoom): { open(head: string): So
     port: 0,
     hostname: '127.0.0.1',
     async fetch(request) {
-      const body = await readBody(request, { bytesMax, ...(room && { room }) }).catch((error: unknown) => {
+      const reading = Promise.resolve(readBody(request, { bytesMax, ...(room && { room }) }))
+      const body = await reading.catch((error: unknown) => {
         reject(error)
         return new Uint8Array(0)
       })

@@ -3,7 +3,7 @@
 
 import { assert } from '../kernel/failure.ts'
 import { ByteBuffer, space } from './bytes.ts'
-import type { HeaderReader } from './http-response.ts'
+import type { HeaderReader } from './http-message.ts'
 
 /** A message whose body is read once: common to `Request`, `Response` and the responses of the gateway's HTTP client. */
 export interface Message {
@@ -64,8 +64,13 @@ export class BodyFault {
 const smallBytes = 64 * 1024
 
 /** Never rejects: a client that goes away in the middle is an expected outcome. */
-export function readBody(request: Request, limits: BodyLimits): Promise<Uint8Array<ArrayBuffer> | BodyFault> {
+export function readBody(
+  request: Message & { readonly bodyUsed: boolean },
+  limits: BodyLimits,
+): Uint8Array<ArrayBuffer> | BodyFault | Promise<Uint8Array<ArrayBuffer> | BodyFault> {
   assert(!request.bodyUsed, 'a body is read once')
+  const whole = request.takeWhole?.()
+  if (whole) return whole.length > limits.bytesMax ? tooLarge : (whole as Uint8Array<ArrayBuffer>)
   const announced = announcedLength(request.headers)
   if (announced !== undefined && announced > limits.bytesMax) return Promise.resolve(tooLarge)
   const { bytesMax, room } = limits
@@ -91,7 +96,7 @@ const noRoom = new BodyFault('no-room')
  * is read natively is not seen before it is whole, and takes room for all of it at once.
  */
 function readInRoom(
-  request: Request,
+  request: Message,
   announced: number | undefined,
   bytesMax: number,
   room: BodyRoom,

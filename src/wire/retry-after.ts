@@ -1,6 +1,6 @@
 // How long a server asked us to wait, in whichever spelling it used: milliseconds, seconds, or a date.
 
-import type { HeaderReader } from './http-response.ts'
+import type { HeaderReader } from './http-message.ts'
 
 /** Longer than any limit lasts; who asks for more gets this, and is not taken for one who asked for nothing. */
 const waitMaxMs = 24 * 60 * 60 * 1000

@@ -2,6 +2,7 @@
 
 import { authTarget } from './auth-target.ts'
 import { configTarget } from './config-target.ts'
+import { httpTarget } from './http-target.ts'
 import { jsonTargets } from './json-targets.ts'
 import { managementTarget } from './management-target.ts'
 import { requestTargets } from './request-targets.ts'
@@ -11,6 +12,7 @@ import type { FuzzTarget } from './target.ts'
 
 export const targets: readonly FuzzTarget[] = [
   ...jsonTargets,
+  httpTarget,
   sseTarget,
   ...requestTargets,
   ...streamTargets,

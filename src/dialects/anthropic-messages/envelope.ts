@@ -3,6 +3,7 @@
 
 import { isoTime } from '../../kernel/clock.ts'
 import { Failure, invalidRequest } from '../../kernel/failure.ts'
+import type { RequestHeaders } from '../../wire/http-message.ts'
 import type { JsonSpan } from '../../wire/json.ts'
 import { recordOf } from '../canonical/json.ts'
 import type { Envelope } from '../canonical/translation.ts'
@@ -17,7 +18,7 @@ import {
 } from '../request/fields.ts'
 import { behindAttribution } from './request/edit.ts'
 
-export function readEnvelope(body: Uint8Array<ArrayBuffer>, headers: Headers): Envelope | Failure {
+export function readEnvelope(body: Uint8Array<ArrayBuffer>, headers: RequestHeaders): Envelope | Failure {
   return (
     refusedVersion(headers) ??
     readFields(body, (fields) => {
@@ -31,7 +32,7 @@ export function readEnvelope(body: Uint8Array<ArrayBuffer>, headers: Headers): E
 }
 
 /** The same, without the fields that only matter for generation. */
-export function readCountEnvelope(body: Uint8Array<ArrayBuffer>, headers: Headers): Envelope | Failure {
+export function readCountEnvelope(body: Uint8Array<ArrayBuffer>, headers: RequestHeaders): Envelope | Failure {
   return refusedVersion(headers) ?? readFields(body, sharedFields)
 }
 
@@ -77,7 +78,7 @@ function threadRefusal(): Failure {
   return new Failure('INVALID_REQUEST', message, { param: 'thread', details })
 }
 
-function refusedVersion(headers: Headers): Failure | undefined {
+function refusedVersion(headers: RequestHeaders): Failure | undefined {
   const version = headers.get('anthropic-version')
   if (version !== null && isVersionDate(version)) return undefined
   const got = version === null ? 'is missing' : 'is not a date'
@@ -107,7 +108,7 @@ export function upstreamVersion(wanted: string): string {
 // All headers that start with `anthropic-`, such as version and betas, are forwarded: a beta flag and the body field it
 // unlocks belong together, so neither is filtered.
 
-export function forwardedHeaders(client: Headers): Record<string, string> {
+export function forwardedHeaders(client: RequestHeaders): Record<string, string> {
   const headers: Record<string, string> = {}
   for (const [name, value] of client) if (name.startsWith('anthropic-')) headers[name] = value
   headers['anthropic-version'] = upstreamVersion(headers['anthropic-version'] ?? '')

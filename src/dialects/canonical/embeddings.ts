@@ -2,6 +2,7 @@
 
 import type { Failure } from '../../kernel/failure.ts'
 import { noTokens, type Usage } from '../../kernel/usage.ts'
+import type { RequestHeaders } from '../../wire/http-message.ts'
 import type { EditedRequest, RequestEdits } from '../byte-lane/edits.ts'
 import type { RelayReply } from '../byte-lane/relay.ts'
 import type { ProviderFault } from './faults.ts'
@@ -40,7 +41,7 @@ export interface UpstreamEmbeddings {
 
 /** In a dialect that callers use too. */
 export interface Embeddings extends UpstreamEmbeddings {
-  readEnvelope(body: Uint8Array<ArrayBuffer>, headers: Headers, url?: string): Envelope | Failure
+  readEnvelope(body: Uint8Array<ArrayBuffer>, headers: RequestHeaders, url?: string): Envelope | Failure
   parseRequest(envelope: Envelope): EmbeddingsRequest | Failure
   renderReply(reply: EmbeddingsReply & { readonly usage: Usage }, envelope: Envelope, context: RenderContext): string
   /** For a provider of the same dialect: its path, and the caller's bytes. */

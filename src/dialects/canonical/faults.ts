@@ -2,7 +2,7 @@
 // list. Anything else is kept as text. Nothing here is trusted.
 
 import type { ContextOverflow } from '../../kernel/failure.ts'
-import type { HeaderReader } from '../../wire/http-response.ts'
+import type { HeaderReader } from '../../wire/http-message.ts'
 import { retryAfterMs } from '../../wire/retry-after.ts'
 import { isRecord, listOf, parseJson, recordOf, textOf, wordOf } from './json.ts'
 

@@ -2,6 +2,7 @@
 
 import { type Failure, invalidRequest } from '../../kernel/failure.ts'
 import { utf8Text } from '../../wire/bytes.ts'
+import type { RequestHeaders } from '../../wire/http-message.ts'
 import type { JsonSpan } from '../../wire/json.ts'
 import { isRecord, parseRecord } from '../canonical/json.ts'
 import type { Envelope } from '../canonical/translation.ts'
@@ -10,7 +11,7 @@ import type { ModelPath, Operation } from '../surface.ts'
 import { isPassable } from './request/edit.ts'
 import { inOneSpelling } from './spelling.ts'
 
-export function readEnvelope(sent: Uint8Array<ArrayBuffer>, _: Headers, url = ''): Envelope | Failure {
+export function readEnvelope(sent: Uint8Array<ArrayBuffer>, _: RequestHeaders, url = ''): Envelope | Failure {
   const body = inOneSpelling(sent)
   return readFields(body, (fields) => {
     const { model = '', verb, wantsEvents = false } = readCallPath(url) ?? {}
@@ -44,7 +45,11 @@ export function readEnvelope(sent: Uint8Array<ArrayBuffer>, _: Headers, url = ''
 }
 
 /** The body of countTokens has the contents alone, or a whole request. */
-export function readCountEnvelope(sent: Uint8Array<ArrayBuffer>, headers: Headers, url = ''): Envelope | Failure {
+export function readCountEnvelope(
+  sent: Uint8Array<ArrayBuffer>,
+  headers: RequestHeaders,
+  url = '',
+): Envelope | Failure {
   const body = inOneSpelling(sent)
   const inner = parseRecord(utf8Text(body, 0, body.length))?.generateContentRequest
   if (inner === undefined) return readEnvelope(body, headers, url)

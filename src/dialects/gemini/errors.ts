@@ -2,7 +2,7 @@
 // The status word is the type. The reason in the details, if there is one, is the finer code.
 
 import { type Failure, failureTable } from '../../kernel/failure.ts'
-import type { HeaderReader } from '../../wire/http-response.ts'
+import type { HeaderReader } from '../../wire/http-message.ts'
 import { retryAfterMs } from '../../wire/retry-after.ts'
 import { sseEvent } from '../../wire/sse.ts'
 import { faultFromError, type ProviderFault, reasonIn, statusesOf } from '../canonical/faults.ts'

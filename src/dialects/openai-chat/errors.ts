@@ -1,7 +1,7 @@
 // Errors of Chat Completions: reading providers' errors, writing ours.
 
 import type { Failure } from '../../kernel/failure.ts'
-import type { HeaderReader } from '../../wire/http-response.ts'
+import type { HeaderReader } from '../../wire/http-message.ts'
 import { sseEvent } from '../../wire/sse.ts'
 import { faultFromBody, faultInSuccess, openaiStatuses, type ProviderFault } from '../canonical/faults.ts'
 import { renderOpenaiFailure } from '../reply/openai.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { HttpFault, ResponseReader } from './http-response.ts'
+import { HttpFault, ResponseReader } from './http-message.ts'
 
 const bytesOf = (text: string) => new Uint8Array(Buffer.from(text, 'latin1'))
 

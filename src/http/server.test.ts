@@ -1,0 +1,320 @@
+import { afterAll, expect, test } from 'bun:test'
+import { connect, type RawConnection } from '../../test/parts/raw-client.ts'
+import { systemClock } from '../kernel/clock.ts'
+import { type Answer, type AnswerSink, PlainAnswer } from '../pipeline/answer.ts'
+import { HttpServer, type IncomingRequest } from './server.ts'
+
+// Over bare sockets. What the gateway makes of odd requests: test/bad-http.test.ts; of slow and leaving clients:
+// test/slow-readers.test.ts and test/hostile.
+
+const servers: HttpServer[] = []
+const open: RawConnection[] = []
+
+afterAll(() => {
+  for (const connection of open) connection.leave()
+  for (const server of servers) {
+    void server.stop()
+    server.terminate()
+  }
+})
+
+function start(serve: (request: IncomingRequest) => Answer | Promise<Answer>, idleSeconds = 60) {
+  const onDefect = (error: unknown) => new Response(String(error), { status: 500 })
+  const place = { host: '127.0.0.1', port: 0, sharesPort: false, idleSeconds, clock: systemClock }
+  const server = new HttpServer({ ...place, serve, onDefect })
+  servers.push(server)
+  return {
+    server,
+    async connect(): Promise<RawConnection> {
+      const connection = await connect(`http://127.0.0.1:${server.port}`)
+      open.push(connection)
+      return connection
+    },
+  }
+}
+
+const text = (bytes: Uint8Array) => Buffer.from(bytes).toString('latin1')
+const bytes = (words: string) => new Uint8Array(Buffer.from(words))
+
+/** Answers with the method, the target and the body. */
+const echo = start(async (request) => {
+  const body = text(await request.bytes())
+  return new PlainAnswer(bytes(`${request.method} ${request.url} ${body}`), {
+    'x-host': request.headers.get('host') ?? '',
+  })
+})
+
+async function answers(connection: RawConnection, count: number): Promise<string[]> {
+  const bodies: string[] = []
+  for (let at = 0; at < count; at++) {
+    const response = await connection.response()
+    bodies.push(response === 'closed' ? 'closed' : response.body)
+  }
+  return bodies
+}
+
+const two =
+  'POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello' +
+  'POST /b?c HTTP/1.1\r\nhost:y\r\ntransfer-encoding: chunked\r\n\r\n3\r\nwor\r\n2;x=y\r\nld\r\n0\r\nt: u\r\n\r\n' +
+  'GET /d HTTP/1.1\r\nhost: z\r\n\r\n'
+
+test('requests that are sent together are answered one after the other', async () => {
+  const connection = await echo.connect()
+  await connection.send(two)
+  expect(await answers(connection, 3)).toEqual(['POST /a hello', 'POST /b?c world', 'GET /d '])
+})
+
+test('a request is read the same wherever its bytes are cut', async () => {
+  for (let at = 1; at < two.length; at++) {
+    const connection = await echo.connect()
+    await connection.send(two.slice(0, at))
+    // Another connection is answered after these bytes were read.
+    const other = await echo.connect()
+    await other.send('GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n')
+    await other.closed
+    await connection.send(two.slice(at))
+    expect(await answers(connection, 3)).toEqual(['POST /a hello', 'POST /b?c world', 'GET /d '])
+    connection.leave()
+  }
+})
+
+test('a thousand requests at once are answered in order', async () => {
+  const connection = await echo.connect()
+  const numbers = Array.from({ length: 1000 }, (_, at) => at)
+  await connection.send(numbers.map((at) => `GET /${at} HTTP/1.1\r\nhost: x\r\n\r\n`).join(''))
+  expect(await answers(connection, 1000)).toEqual(numbers.map((at) => `GET /${at} `))
+})
+
+test('a large body arrives whole, and the connection takes another request', async () => {
+  const connection = await echo.connect()
+  const body = 'x'.repeat(3_000_000)
+  for (let times = 0; times < 2; times++) {
+    await connection.send(`POST / HTTP/1.1\r\nhost: x\r\ncontent-length: ${body.length}\r\n\r\n${body}`)
+    expect(await answers(connection, 1)).toEqual([`POST / ${body}`])
+  }
+})
+
+test('an answer does not wait for a body that nobody reads, and the rest of it is thrown away', async () => {
+  const { connect } = start(() => new Response('no', { status: 401 }))
+  const connection = await connect()
+  await connection.send('POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 2000000\r\n\r\n')
+  expect(await connection.response()).toMatchObject({ status: 401, body: 'no' })
+  await connection.send(`${'y'.repeat(2_000_000)}GET / HTTP/1.1\r\nhost: x\r\n\r\n`)
+  expect(await connection.response()).toMatchObject({ status: 401, body: 'no' })
+})
+
+test('a client that asks whether to send its body is told when the body is read', async () => {
+  const asked = Promise.withResolvers<void>()
+  const { connect } = start(async (request) => {
+    await asked.promise
+    return new PlainAnswer(await request.bytes(), {})
+  })
+  const connection = await connect()
+  await connection.send('POST / HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: 2\r\n\r\n')
+  expect(connection.received()).toBe('')
+  asked.resolve()
+  await connection.until('HTTP/1.1 100 Continue\r\n\r\n')
+  await connection.send('ok')
+  expect(await connection.response()).toMatchObject({ status: 200, body: 'ok' })
+})
+
+test('a client that asks and is refused gets no 100, and the connection ends', async () => {
+  const { connect } = start(() => new Response('no', { status: 401 }))
+  const connection = await connect()
+  await connection.send('POST / HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: 2\r\n\r\n')
+  const received = await connection.until('no')
+  expect(received).toStartWith('HTTP/1.1 401 ')
+  expect(received.toLowerCase()).toContain('\r\nconnection: close\r\n')
+  await connection.closed
+})
+
+const whole = (head: string) => ({
+  length: Number(/\r\ncontent-length: ([0-9]+)\r\n/i.exec(head)?.[1] ?? Number.NaN),
+  isChunked: /\r\ntransfer-encoding: chunked\r\n/i.test(head),
+})
+
+test.each([
+  ['a text', () => new Response('héllo'), { length: 6, isChunked: false }],
+  ['nothing', () => new Response(null, { status: 303 }), { length: 0, isChunked: false }],
+  ['204', () => new Response(null, { status: 204 }), { length: Number.NaN, isChunked: false }],
+  ['bytes', () => new Response(new Uint8Array(70_000)), { length: 70_000, isChunked: false }],
+  ['a stream', () => new Response(slowly('a', 'b')), { length: Number.NaN, isChunked: true }],
+  ['a plain answer', () => new PlainAnswer(new Uint8Array(3), {}), { length: 3, isChunked: false }],
+])('the length of %s is known to the client', async (_, answer, framing) => {
+  const { connect } = start(() => answer())
+  const connection = await connect()
+  await connection.send('GET / HTTP/1.1\r\nhost: x\r\n\r\n')
+  const head = (await connection.until('\r\n\r\n')).split('\r\n\r\n')[0] ?? ''
+  expect(whole(`${head}\r\n`)).toEqual(framing)
+})
+
+test('a HEAD has the head of a GET and no body', async () => {
+  const { connect } = start((request) => (request.url === '/slow' ? new Response(slowly('a')) : new Response('hello')))
+  const connection = await connect()
+  for (const path of ['/', '/slow', '/']) {
+    await connection.send(`HEAD ${path} HTTP/1.1\r\nhost: x\r\n\r\n`)
+    expect(await connection.response({ bodyless: true })).toMatchObject({ status: 200, body: '' })
+  }
+  expect(connection.received()).toBe('')
+})
+
+/** A stream whose pieces come later. */
+function slowly(...pieces: string[]): ReadableStream<Uint8Array> {
+  return new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      await Bun.sleep(1)
+      const piece = pieces.shift()
+      if (piece === undefined) controller.close()
+      else controller.enqueue(bytes(piece))
+    },
+  })
+}
+
+test('headers of a stream are sent before its first piece', async () => {
+  const { connect } = start(() => new Response(new ReadableStream({ pull: () => new Promise(() => {}) })))
+  const connection = await connect()
+  await connection.send('GET / HTTP/1.1\r\nhost: x\r\n\r\n')
+  await connection.until('\r\n\r\n')
+})
+
+test('a stream that fails breaks its answer off', async () => {
+  const failing = new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      await Bun.sleep(1)
+      controller.error(new Error('half a file'))
+    },
+  })
+  const { connect } = start(() => new Response(failing))
+  const connection = await connect()
+  await connection.send('GET / HTTP/1.1\r\nhost: x\r\n\r\n')
+  await connection.closed
+  expect(connection.received()).not.toContain('0\r\n\r\n')
+})
+
+test('cookies stay apart', async () => {
+  const headers = new Headers([
+    ['set-cookie', 'a=1, x'],
+    ['set-cookie', 'b=2'],
+  ])
+  const { connect } = start(() => new Response('', { headers }))
+  const connection = await connect()
+  await connection.send('GET / HTTP/1.1\r\nhost: x\r\n\r\n')
+  const head = await connection.until('\r\n\r\n')
+  expect(head.match(/^set-cookie: .*$/gim)).toEqual(['set-cookie: a=1, x', 'set-cookie: b=2'])
+})
+
+test('a header cannot start another line', async () => {
+  const { connect } = start(() => new PlainAnswer(bytes('x'), { 'x-a': 'b\r\nx-c: d' }))
+  const connection = await connect()
+  await connection.send('GET / HTTP/1.1\r\nhost: x\r\n\r\n')
+  expect(await connection.response()).toMatchObject({ status: 500 })
+})
+
+test('a client of HTTP/1.0 gets a stream without chunks, and then the end', async () => {
+  const { connect } = start(() => new Response(slowly('a', 'b')))
+  const connection = await connect()
+  await connection.send('GET / HTTP/1.0\r\n\r\n')
+  await connection.closed
+  expect(connection.received()).toMatch(/^HTTP\/1\.1 200 OK\r\n(?:(?!transfer-encoding).*\r\n)*\r\nab$/)
+})
+
+/** A streamed answer that the test writes. */
+function written() {
+  const sink = Promise.withResolvers<AnswerSink>()
+  const ended = Promise.withResolvers<void>()
+  const left = Promise.withResolvers<void>()
+  const answer = new PlainAnswer(
+    {
+      run(to) {
+        sink.resolve(to)
+        return ended.promise
+      },
+      clientLeft: async () => left.resolve(),
+    },
+    {},
+  )
+  return { answer, sink: sink.promise, ended, left: left.promise }
+}
+
+test('a streamed answer waits for a client that does not read, and loses nothing', async () => {
+  const { answer, sink } = written()
+  const { connect } = start(() => answer)
+  const connection = await connect()
+  connection.pause()
+  await connection.send('GET / HTTP/1.1\r\nhost: x\r\n\r\n')
+  const to = await sink
+  const piece = bytes('z'.repeat(100_000))
+  let pieces = 0
+  let full: Promise<void> | undefined
+  while (!full) {
+    full = to.write(piece)
+    pieces++
+  }
+  connection.resume()
+  await full
+  to.end(bytes('end'))
+  expect(await connection.response()).toMatchObject({ body: `${'z'.repeat(100_000 * pieces)}end` })
+})
+
+test('an answer learns that its client has left, and the body that it sends no more', async () => {
+  const { answer, sink, left } = written()
+  const broken = Promise.withResolvers<unknown>()
+  const { server, connect } = start((request) => {
+    request.bytes().catch(broken.resolve)
+    return answer
+  })
+  const connection = await connect()
+  await connection.send('POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\nabc')
+  await sink
+  expect(server.running).toBe(1)
+  connection.leave()
+  await left
+  expect(await broken.promise).toBeInstanceOf(Error)
+  expect(server.running).toBe(0)
+})
+
+test('a signal aborts when the client leaves before its answer', async () => {
+  const aborted = Promise.withResolvers<void>()
+  const began = Promise.withResolvers<void>()
+  const { connect } = start((request) => {
+    request.signal.addEventListener('abort', () => aborted.resolve())
+    began.resolve()
+    return new Promise(() => {})
+  })
+  const connection = await connect()
+  await connection.send('GET / HTTP/1.1\r\nhost: x\r\n\r\n')
+  await began.promise
+  connection.leave()
+  await aborted.promise
+})
+
+test('a body that stops being chunks fails its reader, and the answer is the last', async () => {
+  const began = Promise.withResolvers<void>()
+  const { connect } = start(async (request) => {
+    began.resolve()
+    const read = await request.bytes().then(text, () => 'broken')
+    return new PlainAnswer(bytes(read), {})
+  })
+  const connection = await connect()
+  await connection.send('POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n')
+  await began.promise
+  await connection.send('zz\r\n')
+  expect(await connection.response()).toMatchObject({ status: 200, body: 'broken' })
+  await connection.closed
+})
+
+test('stopping closes idle connections, and others after their answer', async () => {
+  const answering = Promise.withResolvers<Answer>()
+  const { server, connect } = start(() => answering.promise)
+  const [idle, busy] = [await connect(), await connect()]
+  await busy.send('GET / HTTP/1.1\r\nhost: x\r\n\r\n')
+  while (server.running === 0) await Bun.sleep(1)
+  const stopped = server.stop()
+  await idle.closed
+  answering.resolve(new PlainAnswer(bytes('last'), {}))
+  const last = await busy.response()
+  expect(last).toMatchObject({ body: 'last' })
+  expect(last === 'closed' ? null : last.headers.get('connection')).toBe('close')
+  await busy.closed
+  await stopped
+})

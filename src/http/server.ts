@@ -1,0 +1,690 @@
+// The HTTP/1.1 server, on plain sockets: with that of the runtime a request costs an eighth more (docs/decisions/0083). A
+// connection carries one request after another; one that is sent before the last was answered waits. A client that closes its
+// connection, or only its sending side, has left.
+
+import type { Socket, SocketHandler, TCPSocketListener } from 'bun'
+import type { Clock } from '../kernel/clock.ts'
+import { assert } from '../kernel/failure.ts'
+import type { Answer, AnswerHeaders, AnswerSink, AnswerStream } from '../pipeline/answer.ts'
+import { Cancellation } from '../pipeline/deadline.ts'
+import type { ClientRequest } from '../pipeline/request.ts'
+import { carriageReturn, lineFeed } from '../wire/bytes.ts'
+import { HttpFault, type RequestHead, RequestReader } from '../wire/http-message.ts'
+import { ReceivedBody } from '../wire/received-body.ts'
+import type { SocketControl } from './handler.ts'
+
+export interface ServerOptions {
+  readonly host: string
+  readonly port: number
+  readonly sharesPort: boolean
+  readonly clock: Clock
+  /** How long a connection may be silent. */
+  readonly idleSeconds: number
+  serve(request: IncomingRequest, socket: SocketControl): Answer | Promise<Answer>
+  /** The response to an unexpected error; its details go to the log, never to the caller. */
+  onDefect(error: unknown): Response
+}
+
+export class HttpServer {
+  readonly #connections = new Set<ServerConnection>()
+  readonly #listener: TCPSocketListener<ServerConnection>
+  readonly #stopped = Promise.withResolvers<void>()
+  #dateSecond = 0
+  #dateLine = ''
+  /** The number of requests being answered. */
+  running = 0
+  isStopping = false
+
+  /** Throws if the port cannot be used; the error has a code. */
+  constructor(readonly options: ServerOptions) {
+    const { host, port, sharesPort } = options
+    const listen = {
+      hostname: host,
+      port,
+      reusePort: sharesPort,
+      exclusive: !sharesPort,
+      socket: handlersOf(this),
+    }
+    this.#listener = Bun.listen<ServerConnection>(listen)
+  }
+
+  get port(): number {
+    return this.#listener.port
+  }
+
+  dateLine(): string {
+    const second = Math.floor(this.options.clock.now() / 1000)
+    if (second !== this.#dateSecond) {
+      this.#dateSecond = second
+      this.#dateLine = `date: ${new Date(second * 1000).toUTCString()}\r\n`
+    }
+    return this.#dateLine
+  }
+
+  opened(connection: ServerConnection): void {
+    this.#connections.add(connection)
+  }
+
+  closed(connection: ServerConnection): void {
+    this.#connections.delete(connection)
+    if (this.isStopping && this.#connections.size === 0) this.#stopped.resolve()
+  }
+
+  /** Accepts no more connections, closes idle ones, and resolves when the others have ended with their answers. */
+  stop(): Promise<void> {
+    this.isStopping = true
+    this.#listener.stop()
+    for (const connection of this.#connections) connection.endIfIdle()
+    if (this.#connections.size === 0) this.#stopped.resolve()
+    return this.#stopped.promise
+  }
+
+  /** Cuts off what is left. */
+  terminate(): void {
+    for (const connection of [...this.#connections]) connection.terminate()
+  }
+}
+
+function handlersOf(server: HttpServer): SocketHandler<ServerConnection> {
+  return {
+    binaryType: 'uint8array',
+    open(socket) {
+      socket.data = new ServerConnection(server, socket)
+    },
+    data: (socket, bytes) => socket.data.received(bytes),
+    drain: (socket) => socket.data.drained(),
+    timeout: (socket) => socket.data.terminate(),
+    end: (socket) => socket.data.terminate(),
+    error: (socket) => socket.data.terminate(),
+    close: (socket) => socket.data.closed(),
+  }
+}
+
+// ── Requests ──
+
+/** A request as it was sent, without the `Request` of the runtime. */
+export class IncomingRequest extends ReceivedBody implements ClientRequest {
+  bodyUsed = false
+  #signal: Cancellation | undefined
+  #isGone = false
+  #isWanted = true
+  protected override source: ServerConnection | undefined
+
+  constructor(
+    readonly headers: RequestHead,
+    readonly connection: ServerConnection,
+    private readonly hasBody: boolean,
+  ) {
+    super()
+    this.source = connection
+  }
+
+  get method(): string {
+    return this.headers.method
+  }
+
+  /** The target of the request line. */
+  get url(): string {
+    return this.headers.target
+  }
+
+  get body(): this | null {
+    return this.hasBody ? this : null
+  }
+
+  /** Aborts when the client leaves. */
+  get signal(): Cancellation {
+    if (!this.#signal) {
+      this.#signal = new Cancellation()
+      if (this.#isGone) this.#signal.abort()
+    }
+    return this.#signal
+  }
+
+  get isReceived(): boolean {
+    return this.isComplete
+  }
+
+  override read(): ReturnType<ReceivedBody['read']> {
+    this.bodyUsed = true
+    if (!this.isComplete) this.connection.sendContinue()
+    return super.read()
+  }
+
+  override takeWhole(): Uint8Array | undefined {
+    const whole = super.takeWhole()
+    if (whole) this.bodyUsed = true
+    return whole
+  }
+
+  /** The rest is read from the socket and thrown away: a client that is still sending would not see an answer otherwise. */
+  override async cancel(): Promise<void> {
+    this.discard()
+  }
+
+  discard(): void {
+    this.#isWanted = false
+    this.dropUnread()
+    this.source?.resume()
+  }
+
+  receive(piece: Uint8Array): void {
+    if (this.#isWanted) this.receivePiece(piece)
+  }
+
+  complete(): void {
+    this.source?.resume()
+    this.source = undefined
+    this.completeBody()
+  }
+
+  /** The rest of the body cannot be read. */
+  fail(error: unknown): void {
+    this.source = undefined
+    if (!this.isComplete) this.failBody(error)
+  }
+
+  clientLeft(): void {
+    this.#isGone = true
+    this.fail(left)
+    this.#signal?.abort()
+  }
+}
+
+// ── Connections ──
+
+const crlf = '\r\n'
+const lastChunk = Buffer.from('0\r\n\r\n')
+const continueLine = Buffer.from('HTTP/1.1 100 Continue\r\n\r\n')
+const nothing = new Uint8Array(0)
+/** Where an answer is put together; everything in it is sent or copied before the next one. An array for each costs a microsecond. */
+const scratch = Buffer.allocUnsafeSlow(64 * 1024)
+/** What a header may contain. */
+const fieldValue = /^[\t\x20-\x7e\x80-\xff]*$/
+/** Bytes of requests that were sent before the last one was answered; above them the socket is not read. */
+const earlyMax = 64 * 1024
+const knownMethods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE'])
+/** A path, or a URL as proxies are sent. */
+const target = /^(\/|https?:\/\/[^/?#])/i
+const left = new Error('the client has left')
+/** How long a client that was sent its last answer may take to close its side. */
+const lingerSeconds = 8
+
+class ServerConnection implements SocketControl, AnswerSink {
+  readonly #reader = new RequestReader()
+  /** Received and not yet answered, or answered and not yet received to its end. */
+  #request: IncomingRequest | undefined
+  #isAnswered = false
+  /** The answer that is being written. */
+  #stream: AnswerStream | undefined
+  #isChunked = false
+  /** The head of a streamed answer, until its first bytes are sent. */
+  #heldHead = ''
+  /** What the client sent before its last request was answered. */
+  #early: Uint8Array | undefined
+  readonly #unsent: Uint8Array[] = []
+  /** Resolves when everything was taken by the socket. */
+  #taken: PromiseWithResolvers<void> | undefined
+  #isPaused = false
+  /** No more requests are taken from it. */
+  #isLast = false
+  /** What follows cannot be read. */
+  #isBroken = false
+  /** It has ended, or is about to: everything was sent. */
+  #isClosed = false
+  #expectsContinue = false
+
+  constructor(
+    private readonly server: HttpServer,
+    private readonly socket: Socket<ServerConnection>,
+  ) {
+    server.opened(this)
+    socket.setNoDelay(true)
+    this.#arm()
+  }
+
+  // For the handler.
+
+  get pendingRequests(): number {
+    return this.server.running
+  }
+
+  timeout(_request: unknown, seconds: number): void {
+    if (!this.#isClosed) this.socket.timeout(seconds)
+  }
+
+  get address(): string | undefined {
+    return this.#isClosed ? undefined : this.socket.remoteAddress
+  }
+
+  // For the body of a request.
+
+  pause(): void {
+    if (!this.#isPaused && !this.#isClosed) this.socket.pause()
+    this.#isPaused = true
+  }
+
+  resume(): void {
+    if (this.#isPaused && !this.#isClosed) this.socket.resume()
+    this.#isPaused = false
+  }
+
+  /** The body is wanted; a client that asked first may send it. */
+  sendContinue(): void {
+    if (!this.#expectsContinue) return
+    this.#expectsContinue = false
+    this.#send(continueLine)
+  }
+
+  // From the socket.
+
+  received(bytes: Uint8Array): void {
+    // After the last answer, and after bytes that are not HTTP, everything is thrown away.
+    if (this.#isClosed || this.#isBroken) return
+    if (this.#early || this.#request?.isReceived) return this.#keepEarly(bytes)
+    this.#read(bytes)
+  }
+
+  drained(): void {
+    while (this.#unsent.length > 0) {
+      const next = this.#unsent[0] as Uint8Array
+      const written = this.socket.write(next)
+      // Closed; that is reported on its own.
+      if (written < 0) return
+      if (written < next.length) {
+        this.#unsent[0] = next.subarray(written)
+        return
+      }
+      this.#unsent.shift()
+    }
+    this.#arm()
+    this.#taken?.resolve()
+    this.#taken = undefined
+    if (this.#isLast && (!this.#request || this.#isBroken)) this.#closeWhenSent()
+  }
+
+  closed(): void {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    const request = this.#request
+    const stream = this.#stream
+    const isRunning = request !== undefined && !this.#isAnswered
+    this.#request = undefined
+    this.#stream = undefined
+    this.#unsent.length = 0
+    if (isRunning) this.server.running--
+    this.server.closed(this)
+    request?.clientLeft()
+    if (stream) leave(stream, this.server)
+    this.#taken?.resolve()
+  }
+
+  terminate(): void {
+    this.socket.terminate()
+    this.closed()
+  }
+
+  endIfIdle(): void {
+    this.#isLast = true
+    if (!this.#request && !this.#reader.hasBegun) this.#closeWhenSent()
+  }
+
+  #arm(): void {
+    this.socket.timeout(this.server.options.idleSeconds)
+  }
+
+  #keepEarly(bytes: Uint8Array): void {
+    this.#early = this.#early ? Buffer.concat([this.#early, bytes]) : bytes
+    if (this.#early.length > earlyMax) this.pause()
+  }
+
+  /** The head of a request has to arrive within the time that a connection may be silent; its body, piece by piece. */
+  #read(bytes: Uint8Array): void {
+    const reader = this.#reader
+    let piece: Uint8Array
+    try {
+      piece = reader.read(bytes)
+    } catch (fault) {
+      if (!(fault instanceof HttpFault)) throw fault
+      return this.#refuse(fault)
+    }
+    const { head } = reader
+    if (!head) return
+    this.#arm()
+    const begun = this.#request
+    const request = begun ?? new IncomingRequest(head, this, piece.length > 0 || !reader.isComplete)
+    request.receive(piece)
+    if (reader.isComplete) {
+      request.complete()
+      if (reader.rest.length > 0) this.#keepEarly(reader.rest)
+    }
+    if (!begun) this.#begin(request)
+    else if (this.#isAnswered && reader.isComplete) this.#next()
+  }
+
+  #begin(request: IncomingRequest): void {
+    const { headers: head } = request
+    const { options } = this.server
+    if (!knownMethods.has(head.method)) return this.#refuse(new HttpFault('the method is not known', 501))
+    if (!target.test(head.target)) return this.#refuse(new HttpFault('the target is not a path'))
+    this.#request = request
+    this.#isAnswered = false
+    if (head.isHttp10 || this.server.isStopping || hasToken(head.get('connection'), 'close')) this.#isLast = true
+    this.#expectsContinue = !request.isReceived && hasToken(head.get('expect'), '100-continue')
+    this.server.running++
+    let answering: Answer | Promise<Answer>
+    try {
+      answering = options.serve(request, this)
+    } catch (error) {
+      answering = options.onDefect(error)
+    }
+    if (answering instanceof Promise) void this.#answerLater(answering, request)
+    else this.#answer(answering, request)
+  }
+
+  async #answerLater(answering: Promise<Answer>, request: IncomingRequest): Promise<void> {
+    let answer: Answer
+    try {
+      answer = await answering
+    } catch (error) {
+      answer = this.server.options.onDefect(error)
+    }
+    this.#answer(answer, request)
+  }
+
+  #answer(answer: Answer, request: IncomingRequest): void {
+    if (this.#request !== request) return abandon(answer, this.server)
+    if (answer instanceof Response) return void this.#sendResponse(answer, request)
+    const { body, headers } = answer
+    const lines = plainLines(headers, this.server.dateLine())
+    if (lines instanceof Error) {
+      abandon(answer, this.server)
+      return this.#answer(this.server.options.onDefect(lines), request)
+    }
+    if (hasToken(headers.connection, 'close')) this.#isLast = true
+    if (body instanceof Uint8Array) return this.#sendWhole(lines, body)
+    this.#sendHead(lines, true)
+    this.#runStream(body)
+  }
+
+  #runStream(stream: AnswerStream): void {
+    this.#stream = stream
+    stream.run(this).then(
+      () => {
+        if (this.#stream === stream) this.end()
+      },
+      // What was sent looks broken off, as it is.
+      () => this.terminate(),
+    )
+  }
+
+  async #sendResponse(response: Response, request: IncomingRequest): Promise<void> {
+    const { status, headers } = response
+    if (hasToken(headers.get('connection'), 'close')) this.#isLast = true
+    const body = new ResponseBody(response)
+    const whole = await body.readWhole()
+    if (this.#request !== request) return leave(body, this.server)
+    const lines = linesOf(status, headers, this.server.dateLine())
+    if (status === 204 || status === 304) this.#sendLast(Buffer.from(`${lines}${this.#closing()}\r\n`, 'latin1'))
+    else if (whole) this.#sendWhole(lines, whole, request.method !== 'HEAD')
+    else {
+      this.#sendHead(lines)
+      if (request.method !== 'HEAD') return this.#runStream(body)
+      leave(body, this.server)
+      this.#finish()
+    }
+  }
+
+  // Writing.
+
+  /** `withBody`: false for the answer to a HEAD. */
+  #sendWhole(lines: string, body: Uint8Array, withBody = true): void {
+    const head = `${lines}content-length: ${body.length}\r\n${this.#closing()}\r\n`
+    if (!withBody) return this.#sendLast(Buffer.from(head, 'latin1'))
+    const length = head.length + body.length
+    const bytes = length <= scratch.length ? scratch : Buffer.allocUnsafe(length)
+    bytes.write(head, 'latin1')
+    bytes.set(body, head.length)
+    this.#sendLast(bytes, length)
+  }
+
+  /** `isHeld`: it is sent with the first bytes of the answer. */
+  #sendHead(lines: string, isHeld = false): void {
+    this.#isChunked = this.#request?.headers.isHttp10 !== true
+    const head = `${lines}${this.#isChunked ? 'transfer-encoding: chunked\r\n' : ''}${this.#closing()}\r\n`
+    if (isHeld && this.#isChunked) this.#heldHead = head
+    else this.#send(Buffer.from(head, 'latin1'))
+  }
+
+  #closing(): string {
+    // Whether the client sends a body that it has asked about, and was not answered, is not known.
+    if (this.#expectsContinue) this.#isLast = true
+    return this.#isLast ? 'connection: close\r\n' : ''
+  }
+
+  write(bytes: Uint8Array): Promise<void> | undefined {
+    if (this.#isClosed || bytes.length === 0) return undefined
+    if (this.#isChunked) this.#sendChunk(bytes)
+    else this.#send(bytes)
+    if (this.#unsent.length === 0) return undefined
+    this.#taken ??= Promise.withResolvers()
+    return this.#taken.promise
+  }
+
+  end(last?: Uint8Array): void {
+    if (this.#isClosed || !this.#stream) return
+    this.#stream = undefined
+    const bytes = last && last.length > 0 ? last : undefined
+    if (this.#isChunked) this.#sendChunk(bytes ?? nothing, lastChunk)
+    else if (bytes) this.#send(bytes)
+    this.#finish()
+  }
+
+  /** `after`: what follows the chunk. */
+  #sendChunk(bytes: Uint8Array, after: Uint8Array = nothing): void {
+    const head = this.#heldHead
+    this.#heldHead = ''
+    const before = bytes.length === 0 ? head : `${head}${bytes.length.toString(16)}\r\n`
+    let end = before.length + bytes.length
+    const length = end + 2 + after.length
+    const chunk = length <= scratch.length ? scratch : Buffer.allocUnsafe(length)
+    chunk.write(before, 'latin1')
+    chunk.set(bytes, before.length)
+    if (bytes.length > 0) {
+      chunk[end++] = carriageReturn
+      chunk[end++] = lineFeed
+    }
+    chunk.set(after, end)
+    this.#send(chunk, end + after.length)
+  }
+
+  #sendLast(bytes: Uint8Array, length?: number): void {
+    this.#send(bytes, length)
+    this.#finish()
+  }
+
+  /** Sends the first `length` bytes. What the socket does not take is kept. */
+  #send(bytes: Uint8Array, length = bytes.length): void {
+    const written = this.#unsent.length > 0 ? 0 : Math.max(0, this.socket.write(bytes, 0, length))
+    if (written < length)
+      this.#unsent.push(bytes === scratch ? bytes.slice(written, length) : bytes.subarray(written, length))
+  }
+
+  /** The answer is written, or waits for the socket to take it. */
+  #finish(): void {
+    this.server.running--
+    this.#isAnswered = true
+    const request = this.#request
+    assert(request, 'an answer has a request')
+    if (request.isReceived) return this.#next()
+    // A client that is still sending would not see an answer on a connection that is closed.
+    request.discard()
+    if (this.#isBroken || this.#isLast) this.#next()
+  }
+
+  /** The connection is free for the next request. */
+  #next(): void {
+    this.#request = undefined
+    this.#reader.reset()
+    if (this.#isLast) return this.#closeWhenSent()
+    this.#arm()
+    if (!this.#early) return
+    // Not at once: each of a thousand short requests would be served inside the one before it.
+    setImmediate(() => {
+      const early = this.#early
+      this.#early = undefined
+      this.resume()
+      if (early) this.received(early)
+    })
+  }
+
+  #refuse(fault: HttpFault): void {
+    this.#isLast = true
+    this.#isBroken = true
+    // The rest of a request that is being answered, or was.
+    if (this.#request) this.#request.fail(fault)
+    else this.#send(refusal(fault))
+    if (!this.#request || this.#isAnswered) this.#closeWhenSent()
+  }
+
+  #closeWhenSent(): void {
+    if (this.#unsent.length > 0 || this.#isClosed) return
+    this.resume()
+    // The sending side only: a connection that is closed with unread bytes is reset, and the client would lose the answer.
+    this.socket.shutdown()
+    this.closed()
+    this.socket.timeout(lingerSeconds)
+  }
+}
+
+// ── Answers ──
+
+/** For people who read what is on the wire; programs read the number. */
+const reasons: Readonly<Record<number, string>> = {
+  200: 'OK',
+  201: 'Created',
+  202: 'Accepted',
+  204: 'No Content',
+  303: 'See Other',
+  304: 'Not Modified',
+  400: 'Bad Request',
+  401: 'Unauthorized',
+  402: 'Payment Required',
+  403: 'Forbidden',
+  404: 'Not Found',
+  405: 'Method Not Allowed',
+  409: 'Conflict',
+  413: 'Content Too Large',
+  415: 'Unsupported Media Type',
+  422: 'Unprocessable Content',
+  426: 'Upgrade Required',
+  429: 'Too Many Requests',
+  431: 'Request Header Fields Too Large',
+  500: 'Internal Server Error',
+  501: 'Not Implemented',
+  502: 'Bad Gateway',
+  503: 'Service Unavailable',
+  504: 'Gateway Timeout',
+  505: 'HTTP Version Not Supported',
+}
+
+function hasToken(value: string | null | undefined, token: string): boolean {
+  return (
+    value != null &&
+    (value === token ||
+      value
+        .toLowerCase()
+        .split(/[\s,]+/)
+        .includes(token))
+  )
+}
+
+function refusal({ message, status }: HttpFault): Buffer {
+  const text = `Tollgate cannot read this request: ${message}.\n`
+  const lines = ['content-type: text/plain', `content-length: ${text.length}`, 'connection: close']
+  return Buffer.from(`${statusLine(status)}${lines.join(crlf)}${crlf}${crlf}${text}`, 'latin1')
+}
+
+function statusLine(status: number): string {
+  return `HTTP/1.1 ${status} ${reasons[status] ?? ''}\r\n`
+}
+
+/** Written by the server itself. */
+const framingHeaders = new Set(['content-length', 'transfer-encoding', 'connection', 'date'])
+
+function linesOf(status: number, headers: Headers, date: string): string {
+  let lines = statusLine(status) + date
+  for (const [name, value] of headers) if (!framingHeaders.has(name)) lines += `${name}: ${value}\r\n`
+  return lines
+}
+
+/** An error if a header would break out of its line. */
+function plainLines(headers: AnswerHeaders, date: string): string | Error {
+  let lines = `HTTP/1.1 200 OK\r\n${date}`
+  for (const name in headers) {
+    const value = headers[name] as string
+    if (!fieldValue.test(value)) return new TypeError(`the header ${name} has a character that headers cannot have`)
+    if (name !== 'connection') lines += `${name}: ${value}\r\n`
+  }
+  return lines
+}
+
+/** The client left before its answer. */
+function abandon(answer: Answer, server: HttpServer): void {
+  const body = answer instanceof Response ? new ResponseBody(answer) : answer.body
+  if (!(body instanceof Uint8Array)) leave(body, server)
+}
+
+function leave(stream: AnswerStream, { options }: HttpServer): void {
+  stream.clientLeft().catch(options.onDefect)
+}
+
+/** More of a body is sent as it comes, even if all of it is there. */
+const wholeMax = 1024 * 1024
+const later = Symbol('later')
+
+/** The body of a `Response`, which may be a text, bytes or a stream. */
+class ResponseBody implements AnswerStream {
+  readonly #reader: ReadableStreamDefaultReader<Uint8Array> | undefined
+  readonly #read: Uint8Array[] = []
+  #reading: Promise<{ done: boolean; value?: Uint8Array | undefined }> | undefined
+
+  constructor({ body }: Response) {
+    this.#reader = body?.getReader() as ReadableStreamDefaultReader<Uint8Array> | undefined
+  }
+
+  /** All of it, if it is there without waiting. */
+  async readWhole(): Promise<Uint8Array | undefined> {
+    let length = 0
+    while (this.#reader && length <= wholeMax) {
+      this.#reading = this.#reader.read()
+      // A rejected read is reported when it is read again.
+      const piece = await Promise.race([this.#reading.catch(() => later), nextTurn()])
+      if (typeof piece !== 'object') return undefined
+      this.#reading = undefined
+      if (piece.done) break
+      this.#read.push(piece.value as Uint8Array)
+      length += piece.value?.length ?? 0
+    }
+    if (length > wholeMax) return undefined
+    return this.#read.length === 1 ? this.#read[0] : Buffer.concat(this.#read)
+  }
+
+  async run(sink: AnswerSink): Promise<void> {
+    for (const piece of this.#read) await sink.write(piece)
+    for (;;) {
+      const { done, value } = (await (this.#reading ?? this.#reader?.read())) ?? { done: true }
+      this.#reading = undefined
+      if (done || !value) return
+      await sink.write(value)
+    }
+  }
+
+  async clientLeft(): Promise<void> {
+    await this.#reader?.cancel()
+  }
+}
+
+function nextTurn(): Promise<typeof later> {
+  return new Promise((resolve) => setImmediate(resolve, later))
+}

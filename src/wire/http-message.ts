@@ -1,0 +1,459 @@
+// HTTP/1.1 messages, from bytes that are cut anywhere: requests of clients and responses of providers. Strict: whatever two
+// readers might understand differently (two lengths, a length and chunks, a bare line feed, a folded header) is a fault and
+// ends the connection.
+
+import { carriageReturn, colon, hexDigit, isHex, lineFeed, space, tab } from './bytes.ts'
+
+export class HttpFault extends Error {
+  override readonly name: string = 'HttpFault'
+  /** As broken connections have one: nothing that follows can be read. */
+  readonly code = 'MALFORMED_MESSAGE'
+
+  /** `status`: how a server answers such a request. */
+  constructor(
+    message: string,
+    readonly status = 400,
+  ) {
+    super(message)
+  }
+}
+
+/** Read access to headers: `Headers` has it too. */
+export type HeaderReader = Pick<Headers, 'get'>
+export type RequestHeaders = Pick<Headers, 'get' | 'has'> & Iterable<[string, string]>
+
+/** All heads of one response, informational ones included. */
+const responseHeadMax = 64 * 1024
+/** As Node and Bun have it. */
+const requestHeadMax = 16 * 1024
+const trailersMax = 64 * 1024
+const extensionBytesMax = 4 * 1024
+/** Hexadecimal digits of a chunk's size: more than a petabyte, and exact as a number. */
+const sizeDigitsMax = 13
+
+const statusLine = /^HTTP\/1\.([01]) ([1-9][0-9]{2})(?: |\r\n|$)/
+/** Lines without control characters, of which all but the first start with a name and a colon. */
+const wellFormed =
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused
+  /^[^\0-\x08\x0a-\x1f\x7f]*(?:\r\n[!#$%&'*+.^_`|~0-9A-Za-z-]+:[^\0-\x08\x0a-\x1f\x7f]*)*$/
+
+/** The same after a request line. Bytes beyond ASCII are taken as they are, as every server does. */
+const requestHead =
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused
+  /^[!#$%&'*+.^_`|~0-9A-Za-z-]+ [^\0-\x20]+ HTTP\/[0-9]\.[0-9](?:\r\n[!#$%&'*+.^_`|~0-9A-Za-z-]+:[^\0-\x08\x0a-\x1f\x7f]*)*$/
+
+export class ResponseHead implements HeaderReader {
+  readonly status: number
+  readonly isHttp10: boolean
+  readonly #text: string
+  readonly #lower: string
+
+  constructor(text: string) {
+    const [, minor, status] = statusLine.exec(text) ?? []
+    if (status === undefined || !wellFormed.test(text)) throw new HttpFault('the head of the response is malformed')
+    this.status = Number(status)
+    this.isHttp10 = minor === '0'
+    this.#text = text
+    this.#lower = text.toLowerCase()
+  }
+
+  /** The values of equal names are joined by commas. `name` is in lower case. */
+  get(name: string): string | null {
+    const start = lineStart(name)
+    let joined: string | null = null
+    for (let at = this.#lower.indexOf(start); at >= 0; at = this.#lower.indexOf(start, at + 2)) {
+      const end = this.#text.indexOf('\r\n', at + 2)
+      const value = this.#text.slice(at + start.length, end < 0 ? undefined : end).trim()
+      joined = joined === null ? value : `${joined}, ${value}`
+    }
+    return joined
+  }
+}
+
+/** The program asks for the same few names again and again. */
+const lineStarts = new Map<string, string>()
+
+function lineStart(name: string): string {
+  const known = lineStarts.get(name)
+  if (known !== undefined) return known
+  const start = `\r\n${name}:`
+  lineStarts.set(name, start)
+  return start
+}
+
+/** Names are in lower case. Of a request nearly every header is asked for, of a response two or three. */
+export class RequestHead implements RequestHeaders {
+  readonly method: string
+  /** As it was sent, each byte a character. */
+  readonly target: string
+  readonly isHttp10: boolean
+  /** The values of equal names are joined by commas. */
+  readonly #fields = new Map<string, string>()
+
+  constructor(text: string) {
+    if (!requestHead.test(text)) throw new HttpFault('the head of the request is malformed')
+    const methodEnd = text.indexOf(' ')
+    const targetEnd = text.indexOf(' ', methodEnd + 1)
+    const lineEnd = targetEnd + versionLength
+    this.isHttp10 = text.startsWith(' HTTP/1.0', targetEnd)
+    if (!this.isHttp10 && !text.startsWith(' HTTP/1.1', targetEnd)) {
+      throw new HttpFault('the version is not HTTP/1.1', 505)
+    }
+    this.method = text.startsWith('POST ') ? 'POST' : text.slice(0, methodEnd)
+    this.target = text.slice(methodEnd + 1, targetEnd)
+    for (let at = lineEnd; at < text.length; ) {
+      const end = text.indexOf('\r\n', at + 2)
+      const stop = end < 0 ? text.length : end
+      this.#addLine(text, at + 2, stop)
+      at = stop
+    }
+    if (!this.isHttp10 && !this.has('host')) throw new HttpFault('the host is missing')
+  }
+
+  get(name: string): string | null {
+    return this.#fields.get(name) ?? null
+  }
+
+  has(name: string): boolean {
+    return this.#fields.has(name)
+  }
+
+  [Symbol.iterator](): MapIterator<[string, string]> {
+    return this.#fields.entries()
+  }
+
+  #addLine(text: string, start: number, end: number): void {
+    const name = usualName(text, start) ?? text.slice(start, text.indexOf(':', start)).toLowerCase()
+    // Not `trim`: it takes a no-break space, which is a byte of a value, for a blank.
+    let from = start + name.length + 1
+    let to = end
+    while (from < to && isBlank(text.charCodeAt(from))) from++
+    while (to > from && isBlank(text.charCodeAt(to - 1))) to--
+    const value = text.slice(from, to)
+    const before = this.#fields.get(name)
+    const separator = name === 'cookie' ? '; ' : ', '
+    this.#fields.set(name, before === undefined ? value : `${before}${separator}${value}`)
+  }
+}
+
+const versionLength = ' HTTP/1.1'.length
+
+/** Names that most clients send, by their first letter: the same text each time. */
+const usualNames: string[][] = Array.from({ length: 32 }, () => [])
+for (const name of [
+  ...['host', 'connection', 'content-length', 'content-type', 'authorization', 'accept', 'accept-encoding'],
+  ...[
+    'accept-language',
+    'user-agent',
+    'x-api-key',
+    'anthropic-version',
+    'anthropic-beta',
+    'transfer-encoding',
+    'cookie',
+  ],
+]) {
+  usualNames[name.charCodeAt(0) & 31]?.push(name)
+}
+
+/** The name at the start of a line, in lower case, if it is a usual one. */
+function usualName(text: string, start: number): string | undefined {
+  const names = usualNames[text.charCodeAt(start) & 31] as string[]
+  for (let place = 0; place < names.length; place++) {
+    const name = names[place] as string
+    let at = 0
+    // Of the characters that a name can have, only a letter becomes a letter, and only a hyphen a hyphen.
+    while (at < name.length && (text.charCodeAt(start + at) | 0x20) === name.charCodeAt(at)) at++
+    if (at === name.length && text.charCodeAt(start + at) === colon) return name
+  }
+  return undefined
+}
+
+function isBlank(code: number): boolean {
+  return code === space || code === tab
+}
+
+type State =
+  | 'head'
+  /** Until this many bytes have arrived. */
+  | 'length'
+  | 'until close'
+  | 'chunk size'
+  | 'chunk extension'
+  | 'chunk size end'
+  | 'chunk'
+  | 'chunk end'
+  | 'chunk end feed'
+  /** At the start of a line. */
+  | 'trailers'
+  | 'trailer'
+  | 'trailer end'
+  | 'trailers end'
+  | 'complete'
+
+const nothing = new Uint8Array(0)
+const blankLine = Buffer.from('\r\n\r\n')
+const { indexOf, latin1Slice } = Buffer.prototype
+
+/** How long the body is: a number of bytes, or one of these. */
+type Framing = number
+const inChunks: Framing = -1
+const untilClose: Framing = -2
+
+abstract class MessageReader<Head> {
+  /** Head of the message; undefined until it is complete. */
+  head: Head | undefined
+  /** What came after the end of the message. */
+  rest: Uint8Array = nothing
+  #state: State = 'head'
+  /** The start of a head that is incomplete. */
+  #carry: Uint8Array = nothing
+  #headBytes = 0
+  #trailerBytes = 0
+  /** Bytes of the body or chunk that are still to come. */
+  #remaining = 0
+  /** Digits of a chunk's size, or bytes of its extension. */
+  #count = 0
+
+  constructor(private readonly headMax: number) {}
+
+  /** undefined: it is only informational, and another head follows. */
+  protected abstract parse(text: string): Head | undefined
+  protected abstract frame(head: Head): Framing
+  /** The first byte of a head that is incomplete. */
+  protected checkStart(_byte: number | undefined): void {}
+
+  get isComplete(): boolean {
+    return this.#state === 'complete'
+  }
+
+  get hasBegun(): boolean {
+    return this.#state !== 'head' || this.#carry.length > 0
+  }
+
+  /**
+   * Returns the bytes of the body that are in `input`, whose chunks are moved together; they belong to the caller, as
+   * does nothing else of `input`. Throws an HttpFault.
+   */
+  read(input: Uint8Array): Uint8Array {
+    let bytes = input
+    let at = 0
+    if (this.#state === 'head') {
+      if (this.#carry.length > 0) {
+        bytes = Buffer.concat([this.#carry, input])
+        this.#carry = nothing
+      }
+      at = this.#readHead(bytes)
+      if (at < 0) return nothing
+    }
+    if (at === bytes.length) return nothing
+    if (this.#state === 'length' && bytes.length - at <= this.#remaining) {
+      this.#remaining -= bytes.length - at
+      if (this.#remaining === 0) this.#state = 'complete'
+      return at === 0 ? bytes : pieceOf(bytes, at, bytes.length)
+    }
+    return this.#readBody(bytes, at)
+  }
+
+  /** For the next message on the connection. */
+  reset(): void {
+    this.head = undefined
+    this.rest = nothing
+    this.#state = 'head'
+    this.#carry = nothing
+    this.#headBytes = this.#trailerBytes = this.#remaining = this.#count = 0
+  }
+
+  /** The connection has ended. Throws an HttpFault if the message needed more of it. */
+  end(): void {
+    if (this.#state === 'until close') this.#state = 'complete'
+    if (this.#state !== 'complete') throw new HttpFault('the connection ended before the message did')
+  }
+
+  /** The offset of the body, or -1 if the head is incomplete. */
+  #readHead(bytes: Uint8Array): number {
+    for (let at = 0; ; ) {
+      const end: number = indexOf.call(bytes, blankLine, at)
+      if (this.#headBytes + (end < 0 ? bytes.length : end) > this.headMax) {
+        throw new HttpFault('the head is too long', 431)
+      }
+      if (end < 0) {
+        this.checkStart(bytes[at])
+        this.#headBytes += at
+        this.#carry = bytes.subarray(at)
+        return -1
+      }
+      const head = this.parse(latin1Slice.call(bytes, at, end))
+      at = end + blankLine.length
+      if (head === undefined) continue
+      this.head = head
+      this.#begin(this.frame(head))
+      return at
+    }
+  }
+
+  #begin(framing: Framing): void {
+    if (framing === inChunks) this.#state = 'chunk size'
+    else if (framing === untilClose) this.#state = 'until close'
+    else if (framing === 0) this.#state = 'complete'
+    else {
+      this.#state = 'length'
+      this.#remaining = framing
+    }
+  }
+
+  #readBody(bytes: Uint8Array, from: number): Uint8Array {
+    // The body so far is bytes[start, end).
+    let start = from
+    let end = from
+    let at = from
+    while (at < bytes.length) {
+      if (this.#state !== 'chunk' && this.#state !== 'length' && this.#state !== 'until close') {
+        if (this.#state === 'complete') {
+          this.rest = bytes.subarray(at)
+          break
+        }
+        this.#readFraming(bytes[at++] as number)
+        continue
+      }
+      const left = bytes.length - at
+      const length = this.#state === 'until close' ? left : Math.min(left, this.#remaining)
+      if (start === end) start = end = at
+      else if (end !== at) bytes.copyWithin(end, at, at + length)
+      end += length
+      at += length
+      if (this.#state === 'until close') break
+      this.#remaining -= length
+      if (this.#remaining === 0) this.#state = this.#state === 'chunk' ? 'chunk end' : 'complete'
+    }
+    return pieceOf(bytes, start, end)
+  }
+
+  /** One byte between the parts of a chunked body. */
+  #readFraming(byte: number): void {
+    switch (this.#state) {
+      case 'chunk size':
+        return this.#readSize(byte)
+      case 'chunk extension':
+        if (byte === carriageReturn) this.#state = 'chunk size end'
+        else if (byte === lineFeed || ++this.#count > extensionBytesMax) throw malformedChunk()
+        return
+      case 'chunk size end':
+        expectByte(byte, lineFeed)
+        this.#count = 0
+        this.#state = this.#remaining === 0 ? 'trailers' : 'chunk'
+        return
+      case 'chunk end':
+        expectByte(byte, carriageReturn)
+        this.#state = 'chunk end feed'
+        return
+      case 'chunk end feed':
+        expectByte(byte, lineFeed)
+        this.#state = 'chunk size'
+        return
+      default:
+        return this.#readTrailer(byte)
+    }
+  }
+
+  #readSize(byte: number): void {
+    if (isHex(byte)) {
+      if (++this.#count > sizeDigitsMax) throw malformedChunk()
+      this.#remaining = this.#remaining * 16 + hexDigit(byte)
+      return
+    }
+    if (this.#count === 0) throw malformedChunk()
+    this.#count = 0
+    if (byte === carriageReturn) this.#state = 'chunk size end'
+    else if (byte === space || byte === tab || byte === 0x3b) this.#state = 'chunk extension'
+    else throw malformedChunk()
+  }
+
+  /** Trailers are skipped. */
+  #readTrailer(byte: number): void {
+    if (++this.#trailerBytes > trailersMax) throw new HttpFault('the trailers are too long')
+    if (this.#state === 'trailer end' || this.#state === 'trailers end') {
+      expectByte(byte, lineFeed)
+      this.#state = this.#state === 'trailer end' ? 'trailers' : 'complete'
+      return
+    }
+    if (byte === lineFeed) throw malformedChunk()
+    if (byte === carriageReturn) this.#state = this.#state === 'trailers' ? 'trailers end' : 'trailer end'
+    else this.#state = 'trailer'
+  }
+}
+
+/** RFC 9112, section 6.3, but a length beside chunks is refused. undefined: neither is given. */
+function framingOf(head: HeaderReader & { readonly isHttp10: boolean }): Framing | undefined {
+  const length = head.get('content-length')
+  const coding = head.get('transfer-encoding')
+  if (coding !== null && (length !== null || coding.toLowerCase() !== 'chunked' || head.isHttp10)) {
+    throw new HttpFault('the transfer coding is not supported')
+  }
+  if (coding !== null) return inChunks
+  if (length === null) return undefined
+  if (!/^[0-9]{1,15}$/.test(length)) throw new HttpFault('the length is no number')
+  return Number(length)
+}
+
+export class ResponseReader extends MessageReader<ResponseHead> {
+  #isKeptOpen = true
+
+  constructor() {
+    super(responseHeadMax)
+  }
+
+  /** Whether the connection can carry another response after this one. */
+  get isReusable(): boolean {
+    // Bytes after the response belong to no request.
+    return this.#isKeptOpen && this.rest.length === 0
+  }
+
+  protected override parse(text: string): ResponseHead | undefined {
+    const head = new ResponseHead(text)
+    if (head.status === 101) throw new HttpFault('the protocol was switched')
+    return head.status < 200 ? undefined : head
+  }
+
+  protected override frame(head: ResponseHead): Framing {
+    this.#isKeptOpen = !head.isHttp10 && !/\bclose\b/i.test(head.get('connection') ?? '')
+    const framing = framingOf(head)
+    if (head.status === 204 || head.status === 304) return 0
+    if (framing === undefined) this.#isKeptOpen = false
+    return framing ?? untilClose
+  }
+}
+
+export class RequestReader extends MessageReader<RequestHead> {
+  constructor() {
+    super(requestHeadMax)
+  }
+
+  protected override parse(text: string): RequestHead {
+    return new RequestHead(text)
+  }
+
+  /** A client that speaks another protocol, such as TLS, waits for an answer. */
+  protected override checkStart(byte = 0x41): void {
+    if (byte <= space || byte >= 0x7f) throw new HttpFault('it is not HTTP')
+  }
+
+  protected override frame(head: RequestHead): Framing {
+    return framingOf(head) ?? 0
+  }
+}
+
+/** A view needs the ArrayBuffer of the array, which costs more than a copy of a few kilobytes (a fifth of an event). */
+const copiedBytesMax = 8 * 1024
+
+function pieceOf(bytes: Uint8Array, start: number, end: number): Uint8Array {
+  if (start === end) return nothing
+  return end - start <= copiedBytesMax ? bytes.slice(start, end) : bytes.subarray(start, end)
+}
+
+function expectByte(byte: number, expected: number): void {
+  if (byte !== expected) throw malformedChunk()
+}
+
+function malformedChunk(): HttpFault {
+  return new HttpFault('a chunk is malformed')
+}
