@@ -41,7 +41,7 @@ type BoundValue = string | number | bigint | null
 
 /** The part of a prepared statement that is used here. */
 export interface JournalStatement {
-  run(...values: BoundValue[]): { readonly changes: number }
+  run(...values: BoundValue[]): { readonly changes: number; readonly lastInsertRowid: number | bigint }
   get(...values: BoundValue[]): unknown
   finalize(): void
 }
@@ -72,27 +72,55 @@ const texts = {
 }
 type Statements = Readonly<Record<keyof typeof texts, JournalStatement>>
 
+/** One commit of the journal. */
+interface Entry {
+  readonly sequence: bigint
+  readonly requests: string
+}
+
+/** Where applying fails for long, they are read from the table later. */
+const keptMax = 1000
+
 /** How many requests are applied in one transaction, at least, if there are so many. A commit waits a millisecond or two for it. */
 export const applyMin = 128
 
 /** The journal on one connection. Lives in the thread that writes. */
 export class JournalTable {
   #prepared: Statements | undefined
+  /**
+   * What the table has, so that it need not be read again; undefined = not known. At the start it may have requests of a
+   * process that was killed, after a failure those whose commit was reported as failed, and a transaction may write anything.
+   */
+  #unapplied: Entry[] | undefined
 
   constructor(private readonly prepare: (text: string) => JournalStatement) {}
 
   append(text: string): void {
-    this.#statements().append.run(text)
+    const known = this.#unapplied
+    this.#unapplied = undefined
+    const { lastInsertRowid } = this.#statements().append.run(text)
+    if (!known || known.length === keptMax) return
+    known.push({ sequence: BigInt(lastInsertRowid), requests: text })
+    this.#unapplied = known
   }
 
   /** Applies everything. Returns what the database refused. */
   apply(): readonly RefusedCharge[] {
     const refused: RefusedCharge[] = []
     for (;;) {
-      const { requests, last } = this.#nextPortion()
-      if (requests.length === 0) return refused
+      const { requests, last, count } = this.#nextPortion()
+      if (requests.length === 0) {
+        this.#unapplied ??= []
+        return refused
+      }
       refused.push(...this.#applyPortion(requests, last))
+      this.#unapplied?.splice(0, count)
     }
+  }
+
+  /** The table is read again. */
+  forget(): void {
+    this.#unapplied = undefined
   }
 
   finalize(): void {
@@ -100,17 +128,23 @@ export class JournalTable {
     this.#prepared = undefined
   }
 
-  #nextPortion(): { readonly requests: readonly RequestValues[]; readonly last: bigint } {
-    const { next } = this.#statements()
+  #nextPortion(): { readonly requests: readonly RequestValues[]; readonly last: bigint; readonly count: number } {
     const requests: RequestValues[] = []
     let last = 0n
+    let count = 0
     while (requests.length < applyMin) {
-      const row = next.get(last) as { readonly sequence: bigint; readonly requests: string } | null
-      if (!row) break
-      requests.push(...(JSON.parse(row.requests) as RequestValues[]).map(withAllColumns))
-      last = BigInt(row.sequence)
+      const entry = this.#unapplied ? this.#unapplied[count] : this.#readAfter(last)
+      if (!entry) break
+      requests.push(...(JSON.parse(entry.requests) as RequestValues[]).map(withAllColumns))
+      last = entry.sequence
+      count++
     }
-    return { requests, last }
+    return { requests, last, count }
+  }
+
+  #readAfter(sequence: bigint): Entry | undefined {
+    const row = this.#statements().next.get(sequence) as { readonly sequence: bigint; readonly requests: string } | null
+    return row ? { sequence: BigInt(row.sequence), requests: row.requests } : undefined
   }
 
   /**

@@ -78,6 +78,7 @@ function answer(question: WriterQuestion): WriterAnswer {
       return { kind: 'rows', rows: once.all(...question.values) }
     }
     case 'script':
+      journal.forget()
       opened().run(question.text)
       return { kind: 'done' }
     case 'append':
