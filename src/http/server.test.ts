@@ -256,6 +256,28 @@ test('a streamed answer waits for a client that does not read, and loses nothing
   expect(await connection.response()).toMatchObject({ body: `${'z'.repeat(100_000 * pieces)}end` })
 })
 
+test('small pieces that wait for a client stay what they were', async () => {
+  const { answer, sink } = written()
+  const { connect } = start(() => answer)
+  const connection = await connect()
+  connection.pause()
+  await connection.send('GET / HTTP/1.1\r\nhost: x\r\n\r\n')
+  const to = await sink
+  let expected = ''
+  const write = (piece: string) => {
+    expected += piece
+    return to.write(bytes(piece))
+  }
+  let full: Promise<void> | undefined
+  for (let at = 0; !full; at++) full = write(`${at} `.repeat(4000))
+  for (let at = 0; at < 100; at++) void write(`later ${at}, `)
+  connection.resume()
+  await full
+  to.end()
+  const response = await connection.response()
+  expect(response === 'closed' ? 'closed' : response.body === expected).toBe(true)
+})
+
 test('an answer learns that its client has left, and the body that it sends no more', async () => {
   const { answer, sink, left } = written()
   const broken = Promise.withResolvers<unknown>()

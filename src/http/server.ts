@@ -95,7 +95,11 @@ function handlersOf(server: HttpServer): SocketHandler<ServerConnection> {
     drain: (socket) => socket.data.drained(),
     timeout: (socket) => socket.data.terminate(),
     end: (socket) => socket.data.terminate(),
-    error: (socket) => socket.data.terminate(),
+    error(socket, error) {
+      // An error of the network has a code; the others are thrown by the functions here.
+      if (!('code' in error)) server.options.onDefect(error)
+      socket.data.terminate()
+    },
     close: (socket) => socket.data.closed(),
   }
 }
@@ -197,6 +201,7 @@ const crlf = '\r\n'
 const lastChunk = Buffer.from('0\r\n\r\n')
 const continueLine = Buffer.from('HTTP/1.1 100 Continue\r\n\r\n')
 const nothing = new Uint8Array(0)
+const copyOf = Uint8Array.prototype.slice
 /** Where an answer is put together; everything in it is sent or copied before the next one. An array for each costs a microsecond. */
 const scratch = Buffer.allocUnsafeSlow(64 * 1024)
 /** What a header may contain. */
@@ -233,6 +238,8 @@ class ServerConnection implements SocketControl, AnswerSink {
   /** It has ended, or is about to: everything was sent. */
   #isClosed = false
   #expectsContinue = false
+  /** How long it may be silent; 0 = for ever. */
+  #idleSeconds: number
 
   constructor(
     private readonly server: HttpServer,
@@ -240,6 +247,7 @@ class ServerConnection implements SocketControl, AnswerSink {
   ) {
     server.opened(this)
     socket.setNoDelay(true)
+    this.#idleSeconds = server.options.idleSeconds
     this.#arm()
   }
 
@@ -250,6 +258,7 @@ class ServerConnection implements SocketControl, AnswerSink {
   }
 
   timeout(_request: unknown, seconds: number): void {
+    this.#idleSeconds = seconds
     if (!this.#isClosed) this.socket.timeout(seconds)
   }
 
@@ -300,7 +309,7 @@ class ServerConnection implements SocketControl, AnswerSink {
     this.#arm()
     this.#taken?.resolve()
     this.#taken = undefined
-    if (this.#isLast && (!this.#request || this.#isBroken)) this.#closeWhenSent()
+    if (this.#isLast && !this.#request) this.#closeWhenSent()
   }
 
   closed(): void {
@@ -329,8 +338,9 @@ class ServerConnection implements SocketControl, AnswerSink {
     if (!this.#request && !this.#reader.hasBegun) this.#closeWhenSent()
   }
 
+  /** Something was received or sent. */
   #arm(): void {
-    this.socket.timeout(this.server.options.idleSeconds)
+    if (this.#idleSeconds > 0) this.socket.timeout(this.#idleSeconds)
   }
 
   #keepEarly(bytes: Uint8Array): void {
@@ -458,7 +468,7 @@ class ServerConnection implements SocketControl, AnswerSink {
 
   #closing(): string {
     // Whether the client sends a body that it has asked about, and was not answered, is not known.
-    if (this.#expectsContinue) this.#isLast = true
+    if (this.#expectsContinue && !this.#request?.isReceived) this.#isLast = true
     return this.#isLast ? 'connection: close\r\n' : ''
   }
 
@@ -466,6 +476,7 @@ class ServerConnection implements SocketControl, AnswerSink {
     if (this.#isClosed || bytes.length === 0) return undefined
     if (this.#isChunked) this.#sendChunk(bytes)
     else this.#send(bytes)
+    this.#arm()
     if (this.#unsent.length === 0) return undefined
     this.#taken ??= Promise.withResolvers()
     return this.#taken.promise
@@ -506,8 +517,9 @@ class ServerConnection implements SocketControl, AnswerSink {
   /** Sends the first `length` bytes. What the socket does not take is kept. */
   #send(bytes: Uint8Array, length = bytes.length): void {
     const written = this.#unsent.length > 0 ? 0 : Math.max(0, this.socket.write(bytes, 0, length))
-    if (written < length)
-      this.#unsent.push(bytes === scratch ? bytes.slice(written, length) : bytes.subarray(written, length))
+    if (written === length) return
+    // Not the `slice` of a Buffer, which copies nothing.
+    this.#unsent.push(bytes === scratch ? copyOf.call(bytes, written, length) : bytes.subarray(written, length))
   }
 
   /** The answer is written, or waits for the socket to take it. */
@@ -527,6 +539,7 @@ class ServerConnection implements SocketControl, AnswerSink {
     this.#request = undefined
     this.#reader.reset()
     if (this.#isLast) return this.#closeWhenSent()
+    this.#idleSeconds = this.server.options.idleSeconds
     this.#arm()
     if (!this.#early) return
     // Not at once: each of a thousand short requests would be served inside the one before it.
@@ -541,10 +554,11 @@ class ServerConnection implements SocketControl, AnswerSink {
   #refuse(fault: HttpFault): void {
     this.#isLast = true
     this.#isBroken = true
+    if (!this.#request) this.#send(refusal(fault))
     // The rest of a request that is being answered, or was.
-    if (this.#request) this.#request.fail(fault)
-    else this.#send(refusal(fault))
-    if (!this.#request || this.#isAnswered) this.#closeWhenSent()
+    else if (!this.#isAnswered) return this.#request.fail(fault)
+    this.#request = undefined
+    this.#closeWhenSent()
   }
 
   #closeWhenSent(): void {
@@ -618,15 +632,19 @@ function linesOf(status: number, headers: Headers, date: string): string {
   return lines
 }
 
+/** Reused: a text that grows by each header would leave a chain of texts behind. */
+const parts: string[] = []
+
 /** An error if a header would break out of its line. */
 function plainLines(headers: AnswerHeaders, date: string): string | Error {
-  let lines = `HTTP/1.1 200 OK\r\n${date}`
+  parts.length = 0
+  parts.push('HTTP/1.1 200 OK\r\n', date)
   for (const name in headers) {
     const value = headers[name] as string
     if (!fieldValue.test(value)) return new TypeError(`the header ${name} has a character that headers cannot have`)
-    if (name !== 'connection') lines += `${name}: ${value}\r\n`
+    if (name !== 'connection') parts.push(name, ': ', value, crlf)
   }
-  return lines
+  return parts.join('')
 }
 
 /** The client left before its answer. */
