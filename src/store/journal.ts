@@ -92,11 +92,14 @@ export class JournalTable {
    * process that was killed, after a failure those whose commit was reported as failed, and a transaction may write anything.
    */
   #unapplied: Entry[] | undefined
+  /** Only one connection appends to the table. Others, such as that of a backup, always read it. */
+  #isWriter = false
 
   constructor(private readonly prepare: (text: string) => JournalStatement) {}
 
   append(text: string): void {
     const known = this.#unapplied
+    this.#isWriter = true
     this.#unapplied = undefined
     const { lastInsertRowid } = this.#statements().append.run(text)
     if (!known || known.length === keptMax) return
@@ -110,7 +113,7 @@ export class JournalTable {
     for (;;) {
       const { requests, last, count } = this.#nextPortion()
       if (requests.length === 0) {
-        this.#unapplied ??= []
+        if (this.#isWriter) this.#unapplied ??= []
         return refused
       }
       refused.push(...this.#applyPortion(requests, last))
