@@ -233,6 +233,9 @@ for (const surface of bothSurfaces) {
       '..',
       '[::1',
       'x:99999',
+      '1.2.3.4.5',
+      '[1:2]',
+      'xn--',
       'u:p@x',
       'http://y/',
       '',
@@ -240,6 +243,9 @@ for (const surface of bothSurfaces) {
     ]
     test.each(hosts)('a host of "%s" changes nothing', async (host) => {
       expect(await ask(surface, { headers: { host } })).toMatchObject({ status: 200 })
+      // Another path, which is served in another form.
+      await connection.send(Buffer.from(`GET /healthz HTTP/1.1\r\nhost: ${host}\r\n\r\n`, 'latin1'))
+      expect(await connection.response()).toMatchObject({ status: 200, body: 'ok\n' })
     })
 
     test('a second host changes nothing', async () => {

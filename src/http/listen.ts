@@ -89,10 +89,9 @@ export function listen(options: ListenOptions) {
  */
 function toRequest(request: IncomingRequest): Request {
   const { headers, method, url: target } = request
-  const host = headers.get('host') ?? ''
   const query = target.indexOf('?')
   const sent = sentPath(target) + (query < 0 ? '' : target.slice(query))
-  const url = `http://${plainHost.test(host) ? host : 'localhost'}${utf8Of(sent)}`
+  const url = `http://${hostOf(headers.get('host') ?? '')}${utf8Of(sent)}`
   const leaving = new AbortController()
   request.signal.addEventListener('abort', () => leaving.abort())
   const takesBody = method !== 'GET' && method !== 'HEAD'
@@ -104,7 +103,11 @@ function toRequest(request: IncomingRequest): Request {
   })
 }
 
-const plainHost = /^(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?$/i
+/** Only a host: anything else could move the start of the path, or could not be part of a URL at all. */
+function hostOf(sent: string): string {
+  const isHost = /^(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?$/i.test(sent)
+  return isHost && URL.canParse(`http://${sent}`) ? sent : 'localhost'
+}
 
 /** Each character of a target is a byte of it. */
 function utf8Of(text: string): string {
@@ -115,14 +118,13 @@ function bodyOf(request: IncomingRequest): Uint8Array<ArrayBuffer> | ReadableStr
   if (request.body === null) return null
   const whole = request.takeWhole()
   if (whole) return whole as Uint8Array<ArrayBuffer>
-  return new ReadableStream<Uint8Array>({
-    async pull(controller) {
-      const { done, value } = await request.read()
-      if (done || !value) controller.close()
-      else controller.enqueue(value)
-    },
-    cancel: () => request.cancel(),
-  })
+  const pull = async (controller: ReadableStreamDefaultController<Uint8Array>) => {
+    const { done, value } = await request.read()
+    if (done || !value) controller.close()
+    else controller.enqueue(value)
+  }
+  // Nothing is read before the handler asks: a client that waits for a 100 must not get it from us.
+  return new ReadableStream<Uint8Array>({ pull, cancel: () => request.cancel() }, { highWaterMark: 0 })
 }
 
 /** The time left to drain after a second signal. */
