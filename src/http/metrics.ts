@@ -2,7 +2,7 @@
 
 import { Failure, retryHeaders } from '../kernel/failure.ts'
 import { createId } from '../kernel/ids.ts'
-import { requestIdHeaders } from '../pipeline/headers.ts'
+import { requestIdHeaders } from '../pipeline/answer.ts'
 import { chooseFormat, contentTypes, renderExposition } from '../telemetry/exposition.ts'
 import type { MetricRegistry } from '../telemetry/metrics.ts'
 import { type AuthorizeDependencies, createAuthorize } from './management/authorize.ts'

@@ -3,8 +3,7 @@
 import type { Dialect } from '../dialects/dialect.ts'
 import { Failure } from '../kernel/failure.ts'
 import { createId, type RequestId } from '../kernel/ids.ts'
-import type { AnswerHeaders } from '../pipeline/answer.ts'
-import { failureResponse, requestIdHeaders } from '../pipeline/headers.ts'
+import { type AnswerHeaders, failureResponse, requestIdHeaders } from '../pipeline/answer.ts'
 import type { StoredAnswer } from '../tenancy/idempotency.ts'
 import type { Download } from './management/route.ts'
 

@@ -1,6 +1,15 @@
 // What a request is answered with: a `Response`, or on the busiest paths a plain object, because the headers and the stream
 // of a `Response` cost as much as the rest of the answer (docs/decisions/0083).
 
+import type { Warning } from '../dialects/canonical/translation.ts'
+import type { Dialect } from '../dialects/dialect.ts'
+import type { Clock } from '../kernel/clock.ts'
+import { type Failure, retryHeaders } from '../kernel/failure.ts'
+import type { RequestId } from '../kernel/ids.ts'
+import type { Candidate } from '../routing/plan.ts'
+import type { RequestHeaders } from '../wire/http-message.ts'
+import type { GatewayRequest } from './request.ts'
+
 export type AnswerHeaders = Record<string, string>
 
 /** Where a streamed answer is written to. */
@@ -28,4 +37,89 @@ export type Answer = Response | PlainAnswer
 export function setHeader(answer: Answer, name: string, value: string): void {
   if (answer instanceof Response) answer.headers.set(name, value)
   else answer.headers[name] = value
+}
+
+// ── Headers ──
+
+// They are built from what the gateway knows and never copied from a provider: no cookies, no stale lengths, no account names.
+
+export function requestIdHeaders(id: RequestId): AnswerHeaders {
+  return { 'x-request-id': id, 'request-id': id }
+}
+
+/** `candidate`: the route that answered or was tried last; undefined = none was tried. */
+export function routeHeaders(id: RequestId, candidate: Candidate | undefined, attempts: number): AnswerHeaders {
+  const headers = requestIdHeaders(id)
+  if (candidate) {
+    headers['x-tollgate-provider'] = candidate.provider.id
+    headers['x-tollgate-upstream-model'] = headerText(candidate.route.upstreamModel)
+    headers['x-tollgate-attempts'] = String(attempts)
+  }
+  return headers
+}
+
+/** Upstream model names may use any script, but header values are Latin-1. */
+function headerText(name: string): string {
+  return /^[\x20-\x7e]*$/.test(name) ? name : encodeURI(name.toWellFormed())
+}
+
+export function answerHeaders(request: GatewayRequest, clock: Clock): AnswerHeaders {
+  const { record, candidate, attempts } = request
+  return withLimits(routeHeaders(record.id, candidate, Math.max(1, attempts.length)), request, clock)
+}
+
+/** Adds the remaining limits of the caller, in the headers of its dialect. */
+export function withLimits(
+  headers: AnswerHeaders,
+  { limits, spend, surface }: GatewayRequest,
+  clock: Clock,
+): AnswerHeaders {
+  if (!limits.requests && !limits.tokens && !spend) return headers
+  return Object.assign(headers, surface.limitHeaders?.({ ...limits, spend }, clock.now()))
+}
+
+export function streamHeaders(headers: AnswerHeaders): AnswerHeaders {
+  headers['content-type'] = 'text/event-stream; charset=utf-8'
+  headers['cache-control'] = 'no-cache, no-transform'
+  // Stops nginx and similar proxies from buffering events.
+  headers['x-accel-buffering'] = 'no'
+  return headers
+}
+
+/** The error response for a failure before any part of the answer was sent, in the surface's error format. */
+export function failureResponse(
+  surface: Pick<Dialect, 'renderFailure'>,
+  failure: Failure,
+  headers: AnswerHeaders,
+  id: RequestId,
+): Response {
+  headers['content-type'] = 'application/json'
+  if (failure.facts.allow !== undefined) headers.allow = failure.facts.allow
+  if (failure.status === 401) {
+    headers['www-authenticate'] = 'Bearer realm="Tollgate"'
+    // Claude Code would retry for three minutes.
+    headers['x-should-retry'] = 'false'
+  }
+  Object.assign(headers, retryHeaders(failure))
+  return new Response(surface.renderFailure(failure, id), { status: failure.status, headers })
+}
+
+/** Clients choose the member names in pointers, so the header is bounded in number and length. */
+const warningsMax = 20
+const pointerMax = 100
+
+/** `code;field=/pointer, …` */
+export function warningsHeader(warnings: readonly Warning[]): string {
+  const shown = warnings.slice(0, warningsMax).map(({ code, field }) => {
+    const pointer = encodeURI(field.slice(0, pointerMax).toWellFormed()).replace(/[,;]/g, encodeURIComponent)
+    return `${code};field=${pointer}`
+  })
+  if (warnings.length > warningsMax) shown.push(`and_more;count=${warnings.length - warningsMax}`)
+  return shown.join(', ')
+}
+
+/** With `x-tollgate-strict: true` a request that would lose or approximate something is refused. */
+export function isStrict(headers: RequestHeaders): boolean {
+  const value = headers.get('x-tollgate-strict')
+  return value !== null && value.trim().toLowerCase() === 'true'
 }

@@ -10,8 +10,7 @@ import {
   generationScope,
   type KeyedRequest,
 } from '../tenancy/idempotency.ts'
-import type { AnswerHeaders } from './answer.ts'
-import { requestIdHeaders } from './headers.ts'
+import { type AnswerHeaders, requestIdHeaders } from './answer.ts'
 import type { GatewayRequest } from './request.ts'
 
 const keyMax = 255

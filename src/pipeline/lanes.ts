@@ -30,7 +30,7 @@ import type { Usage } from '../kernel/usage.ts'
 import { wrappings } from '../providers/wrapping/wrappings.ts'
 import type { OfferedModel } from '../routing/offer.ts'
 import type { Candidate } from '../routing/plan.ts'
-import { isStrict } from './headers.ts'
+import { isStrict } from './answer.ts'
 import { answeredText, ReplyKeeper, withRecalled } from './kept-reasoning.ts'
 import type { GatewayRequest } from './request.ts'
 

@@ -27,6 +27,7 @@ import type { OfferedModel } from '../routing/offer.ts'
 import type { Candidate } from '../routing/plan.ts'
 import type { RequestRecord } from '../telemetry/request-record.ts'
 import type { Caller } from '../tenancy/caller.ts'
+import { isStrict } from './answer.ts'
 import {
   boundedInputTokens,
   bytesPerToken,
@@ -38,7 +39,6 @@ import {
   parsedBytesMax,
   windowOf,
 } from './estimate.ts'
-import { isStrict } from './headers.ts'
 import { Hold, type HoldFacts, holdAmount, holdsWithin, requiredFree, smallestHold } from './hold.ts'
 import { type GatewayRequest, unparsed } from './request.ts'
 import { outputCapOf } from './usage.ts'

@@ -22,11 +22,18 @@ import type { StickyRoutes } from '../routing/sticky.ts'
 import type { TraceContext } from '../telemetry/request-record.ts'
 import type { GenerationKeys } from '../tenancy/idempotency.ts'
 import { type AdmitDependencies, admit } from './admit.ts'
-import { type Answer, type AnswerHeaders, PlainAnswer } from './answer.ts'
+import {
+  type Answer,
+  type AnswerHeaders,
+  answerHeaders,
+  failureResponse,
+  PlainAnswer,
+  streamHeaders,
+  warningsHeader,
+} from './answer.ts'
 import { type Answered, attempt, isAnswered, type OpenStream, type WholeReply } from './attempt.ts'
 import { claimKey, confirmKey, replayHeaders } from './claim-key.ts'
 import { clientTimeoutMs, earlyHeadersMs, pauseBetweenAttempts, type Ticker, untilDeadline } from './deadline.ts'
-import { answerHeaders, failureResponse, streamHeaders, warningsHeader } from './headers.ts'
 import { estimateAllTokens, type PlaceHoldDependencies, placeHold } from './place-hold.ts'
 import { type ClientRequest, type Connection, GatewayRequest } from './request.ts'
 import {

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import type { Candidate } from '../routing/plan.ts'
-import { routeHeaders } from './headers.ts'
+import { routeHeaders } from './answer.ts'
 
 test.each([
   ['gpt-5.1/eu 100%', 'gpt-5.1/eu 100%'],
