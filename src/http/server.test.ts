@@ -106,11 +106,16 @@ test('an answer does not wait for a body that nobody reads, and the rest of it i
 test('a client that asks whether to send its body is told when the body is read', async () => {
   const asked = Promise.withResolvers<void>()
   const { connect } = start(async (request) => {
+    if (request.method === 'GET') return new Response('ok')
     await asked.promise
     return new PlainAnswer(await request.bytes(), {})
   })
   const connection = await connect()
   await connection.send('POST / HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: 2\r\n\r\n')
+  // When a connection opened after this one has been answered, the request has been read.
+  const other = await connect()
+  await other.send('GET / HTTP/1.1\r\nhost: x\r\n\r\n')
+  expect(await other.response()).toMatchObject({ body: 'ok' })
   expect(connection.received()).toBe('')
   asked.resolve()
   await connection.until('HTTP/1.1 100 Continue\r\n\r\n')
@@ -221,28 +226,32 @@ test('a client of HTTP/1.0 gets a stream without chunks, and then the end', asyn
 /** A streamed answer that the test writes. */
 function written() {
   const sink = Promise.withResolvers<AnswerSink>()
-  const ended = Promise.withResolvers<void>()
   const left = Promise.withResolvers<void>()
   const answer = new PlainAnswer(
     {
       run(to) {
         sink.resolve(to)
-        return ended.promise
+        return new Promise(() => {})
       },
       clientLeft: async () => left.resolve(),
     },
     {},
   )
-  return { answer, sink: sink.promise, ended, left: left.promise }
+  return { answer, sink: sink.promise, left: left.promise }
 }
 
-test('a streamed answer waits for a client that does not read, and loses nothing', async () => {
+/** A streamed answer whose client does not read yet. */
+async function unread() {
   const { answer, sink } = written()
   const { connect } = start(() => answer)
   const connection = await connect()
   connection.pause()
   await connection.send('GET / HTTP/1.1\r\nhost: x\r\n\r\n')
-  const to = await sink
+  return { connection, to: await sink }
+}
+
+test('a streamed answer waits for a client that does not read, and loses nothing', async () => {
+  const { connection, to } = await unread()
   const piece = bytes('z'.repeat(100_000))
   let pieces = 0
   let full: Promise<void> | undefined
@@ -257,12 +266,7 @@ test('a streamed answer waits for a client that does not read, and loses nothing
 })
 
 test('small pieces that wait for a client stay what they were', async () => {
-  const { answer, sink } = written()
-  const { connect } = start(() => answer)
-  const connection = await connect()
-  connection.pause()
-  await connection.send('GET / HTTP/1.1\r\nhost: x\r\n\r\n')
-  const to = await sink
+  const { connection, to } = await unread()
   let expected = ''
   const write = (piece: string) => {
     expected += piece
@@ -293,6 +297,27 @@ test('an answer learns that its client has left, and the body that it sends no m
   await left
   expect(await broken.promise).toBeInstanceOf(Error)
   expect(server.running).toBe(0)
+})
+
+test('a streamed answer that fails by a defect is reported and broken off', async () => {
+  const reported = Promise.withResolvers<unknown>()
+  const place = { host: '127.0.0.1', port: 0, sharesPort: false, idleSeconds: 60, clock: systemClock }
+  const run = async (sink: AnswerSink) => {
+    sink.write(bytes('half'))
+    throw new Error('a defect')
+  }
+  const serve = () => new PlainAnswer({ run, clientLeft: async () => {} }, {})
+  const onDefect = (error: unknown) => {
+    reported.resolve(error)
+    return new Response()
+  }
+  const server = new HttpServer({ ...place, serve, onDefect })
+  servers.push(server)
+  const connection = await connect(`http://127.0.0.1:${server.port}`)
+  await connection.send('GET / HTTP/1.1\r\nhost: x\r\n\r\n')
+  expect(String(await reported.promise)).toBe('Error: a defect')
+  await connection.closed
+  expect(connection.received()).not.toContain('0\r\n\r\n')
 })
 
 test('a signal aborts when the client leaves before its answer', async () => {

@@ -423,8 +423,11 @@ class ServerConnection implements SocketControl, AnswerSink {
       () => {
         if (this.#stream === stream) this.end()
       },
-      // What was sent looks broken off, as it is.
-      () => this.terminate(),
+      (error) => {
+        // A `Response` that fails has reported it. The client must see that its answer is not complete.
+        if (!(stream instanceof ResponseBody)) this.server.options.onDefect(error)
+        this.terminate()
+      },
     )
   }
 
