@@ -164,7 +164,7 @@ export async function admitCaller(
   if (caller instanceof Failure) return caller
   if (!allowsSource(caller, address)) return sourceFailure(caller, address)
   const admission = await limiter.admit(caller.limits, 0)
-  if (admission.kind === 'refused') return limitFailure(admission, caller.keyName)
+  if (admission.kind === 'refused') return limitFailure(admission)
   admission.end(undefined)
   return caller
 }

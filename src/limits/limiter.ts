@@ -131,14 +131,16 @@ export function wholeTokens(tokens: number): number {
   return Math.min(tokensMax, Math.ceil(tokens))
 }
 
+/** How errors begin: a limit of a project is reached by all its keys together, so they name the project. */
+export const scopeTitles = { key: 'Key', project: 'Project', workspace: 'Workspace' } as const
+
 /** The official clients disagree on longer waits: one ignores them, one gives up, one really sleeps. */
 const retryWaitMaxMs = 60_000
 
-export function limitFailure(refused: Refused, callerKeyName: string): Failure {
+export function limitFailure(refused: Refused): Failure {
   const { scope, retryAfterMs } = refused
-  const owner = scope.kind === 'key' ? '' : ` (limit of ${scope.kind} "${scope.name}")`
   const seconds = Math.max(1, Math.ceil(retryAfterMs / 1000))
-  const message = `Key "${callerKeyName}" ${describeObstacle(refused)}${owner}. Retry in ${seconds} s.`
+  const message = `${scopeTitles[scope.kind]} "${scope.name}" ${describeObstacle(refused)}. Retry in ${seconds} s.`
   const noRetry = retryAfterMs > retryWaitMaxMs ? { shouldRetry: false } : {}
   return new Failure('LIMIT_EXCEEDED', message, { retryAfterMs, ...noRetry })
 }

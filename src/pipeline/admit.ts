@@ -265,7 +265,7 @@ function planAmong(
 function overLimit(request: GatewayRequest, refused: Refused): Failure {
   request.limits = refused.state
   request.record.limitSource = `${refused.scope.kind} ${refused.limit}`
-  return limitFailure(refused, request.caller.keyName)
+  return limitFailure(refused)
 }
 
 function refusedMediaType(headers: RequestHeaders): Failure | undefined {

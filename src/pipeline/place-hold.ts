@@ -22,6 +22,7 @@ import {
   windowEnd,
 } from '../ledger/budget.ts'
 import { type HoldOutcome, type HoldRequest, type Ledger, usualHoldLifetimeMs } from '../ledger/ledger.ts'
+import { scopeTitles } from '../limits/limiter.ts'
 import { requestTotalMs } from '../routing/failover.ts'
 import type { OfferedModel } from '../routing/offer.ts'
 import type { Candidate } from '../routing/plan.ts'
@@ -373,8 +374,9 @@ function overBudget(
   const { owner: ownerId, user, tag } = splitScope(scopeId)
   const scope = limits.find(({ id }) => id === ownerId)
   const isWithin = user !== undefined || tag !== undefined
-  const subject = user !== undefined ? `End user ${user}` : tag !== undefined ? `The tag ${tag}` : `Key "${keyName}"`
-  const owner = scope && (isWithin || scope.kind !== 'key') ? ` (limit of ${scope.kind} "${scope.name}")` : ''
+  const holder = scope ? `${scopeTitles[scope.kind]} "${scope.name}"` : `Key "${keyName}"`
+  const subject = user !== undefined ? `End user ${user}` : tag !== undefined ? `The tag ${tag}` : holder
+  const owner = scope && isWithin ? ` (limit of ${scope.kind} "${scope.name}")` : ''
   const period = periodOf(window)
   const limit = `$${formatUsd(cap)} per ${period}${owner}`
   if (retryMs !== undefined) {

@@ -116,7 +116,7 @@ test('the refusal has the format of the surface, names the limit, and counts for
       'LIMIT_EXCEEDED',
       surface.name === 'gemini' ? 'RESOURCE_EXHAUSTED' : 'rate_limit_error',
     ])
-    expect(message).toContain('2 of 2 requests per minute (limit of workspace "a tenant")')
+    expect(message).toContain('Workspace "a tenant" used 2 of 2 requests per minute.')
     expect(waitOf(reply).milliseconds).toBe(30_000)
   }
   const authorization = `Bearer ${key}`

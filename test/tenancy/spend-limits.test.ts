@@ -120,7 +120,8 @@ forEachEngine((engine) => {
       const { type, status } = reply.body.error
       expect([reply.status, code, type ?? status]).toEqual([429, 'LIMIT_EXCEEDED', limitTypes[surface.name]])
       expect(reply.headers.get('retry-after')).toBe(String(untilReset))
-      expect(message).toContain(`per ${period} (limit of workspace "a tenant")`)
+      expect(message).toStartWith('Workspace "a tenant" has used $')
+      expect(message).toContain(` per ${period}; this request does not fit.`)
     }
   })
 
@@ -232,19 +233,19 @@ forEachEngine((engine) => {
 
     // Four calls of the key are $0.0002, all five $0.00025.
     const scopes = [
-      [`/api/keys/${keyId}`, '$0.0002 of $0.00025 per month;', 'API keys'],
-      [`/api/projects/${projectId}`, '$0.00025 of $0.00025 per month (limit of project', 'Projects & limits'],
-      [`/api/workspaces/${workspaceId}`, '$0.00025 of $0.00025 per month (limit of workspace', 'Projects & limits'],
+      [`/api/keys/${keyId}`, 'Key "k"', '0.0002', 'API keys'],
+      [`/api/projects/${projectId}`, 'Project "a project"', '0.00025', 'Projects & limits'],
+      [`/api/workspaces/${workspaceId}`, 'Workspace "a tenant"', '0.00025', 'Projects & limits'],
     ] as const
-    for (const [path, used, page] of scopes) {
+    for (const [path, holder, spent, page] of scopes) {
       await tenancy.must('PUT', `${path}/limits`, { spend_per_month: '0.00025' })
       const refused = await call(key)
       expect([path, refused.status]).toEqual([path, 429])
       const message = failureOf(chat, refused)[1]
-      expect(message).toContain(used)
+      expect(message).toStartWith(`${holder} has used $${spent} of $0.00025 per month;`)
       expect(message).toContain(`Raise the limit: console → ${page}, or`)
       const { spend } = await tenancy.must('GET', path)
-      expect(spend).toMatchObject([{ period: 'month', limit: '0.00025', spent: used.slice(1, used.indexOf(' ')) }])
+      expect(spend).toMatchObject([{ period: 'month', limit: '0.00025', spent }])
       const [{ starts_at, resets_at }] = spend
       expect([starts_at, resets_at].map((at: string) => at.slice(7))).toEqual(Array(2).fill('-01T00:00:00.000Z'))
       await tenancy.must('PUT', `${path}/limits`, {})
