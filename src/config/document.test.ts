@@ -67,6 +67,23 @@ test.each([
   expect(faultsOf(text)[0]).toStartWith(start)
 })
 
+test('a syntax error is one fault, whatever follows it', () => {
+  expect(faultsOf('a: { b: 1 }}\nc: { d: 2 }\ne: [1, 2]\n')).toHaveLength(1)
+})
+
+test('two keys that appear twice are two faults', () => {
+  expect(faultsOf('a: 1\na: 2\nb: 1\nb: 2\n').map((fault) => fault.slice(0, 9))).toEqual(['t.yaml:2:', 't.yaml:4:'])
+})
+
+test.each([
+  ['a map', `providers:\n  - { id: a, api_key: \${ACME_KEY} }\nmodels: []\n`, 't.yaml:2:24'],
+  ['a list', `a: [\${ACME_KEY}]\nb: 1\n`, 't.yaml:1:6'],
+])('a variable without quotes in %s in braces or brackets is one fault that says to quote it', (_, text, where) => {
+  expect(faultsOf(text)).toEqual([
+    `${where} not valid YAML: put a \${VARIABLE} inside { } or [ ] in double quotes, because a plain value ends at its brace`,
+  ])
+})
+
 test.each([
   'api_key: "x" canary\n',
   '{ api_key: x }}\ncanary',

@@ -196,10 +196,10 @@ export function readDocument(
   // Pretty errors would quote the line, which may hold a key.
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, stringKeys: true })
   // A warning is an unknown tag; its value would silently become text.
-  const faults = [...document.errors, ...document.warnings].map((error) => ({
+  const faults = [...firstOfSyntax(document.errors), ...document.warnings].map((error) => ({
     where: place(error.pos[0]),
     field: '',
-    message: syntaxMessage(error),
+    message: syntaxMessage(error, text),
   }))
   visit(document, {
     Alias(_, alias) {
@@ -227,8 +227,17 @@ function plainValue(document: Document): { readonly plain: unknown } | { readonl
   }
 }
 
+/** The parser reports every token after a syntax error as another one, so only the first is kept. */
+function firstOfSyntax(errors: readonly YAMLError[]): readonly YAMLError[] {
+  const first = errors.find(({ code }) => code !== 'DUPLICATE_KEY')
+  return errors.filter((error) => error === first || error.code === 'DUPLICATE_KEY')
+}
+
 /** The parser's message without the excerpt of the file that some messages end in. */
-function syntaxMessage(error: YAMLError): string {
+function syntaxMessage(error: YAMLError, text: string): string {
+  const [start] = error.pos
+  if (text.slice(start - 1, start + 1) === '${')
+    return `not valid YAML: put a \${VARIABLE} inside { } or [ ] in double quotes, because a plain value ends at its brace`
   if (error.code === 'MULTIPLE_DOCS') return 'expected one document, got a second one after ---'
   if (error.code === 'DUPLICATE_KEY') return 'this key is used twice in the same mapping'
   if (error.code === 'BAD_DQ_ESCAPE') return 'invalid escape sequence in double quotes'

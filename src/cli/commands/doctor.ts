@@ -77,7 +77,7 @@ async function examine(context: CommandContext): Promise<readonly Finding[]> {
 }
 
 function adviceFor({ isMissingHere }: ConfigFault): string {
-  return isMissingHere ? 'set it where the gateway is started, and here to check the rest' : 'correct it there'
+  return isMissingHere ? 'provide it where the gateway is started, and here to check the rest' : 'correct it there'
 }
 
 function fileText({ configPath, configFileExists }: Config, cwd: string): string {
