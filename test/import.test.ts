@@ -173,6 +173,9 @@ describe('a configuration of LiteLLM', () => {
     expect(err).toContain('Not carried:\n')
     expect(readFileSync(join(folder, 'a.yaml'), 'utf8')).not.toContain('sk-second-account')
     expect(readFileSync(join(folder, 'keys.env'), 'utf8')).toContain('IMPORTED_OPENAI_API_KEY=sk-second-account\n')
+    // An empty assignment would unset the variable of the shell that reads the file.
+    expect(readFileSync(join(folder, 'keys.env'), 'utf8')).toContain('# OPENAI_API_KEY=\n')
+    expect(readFileSync(join(folder, 'a.yaml'), 'utf8')).toStartWith('# Made by `tollgate import litellm ')
     expect(statSync(join(folder, 'keys.env')).mode & 0o777).toBe(0o600)
     expect((await run('litellm', fixture, '--write', 'a.yaml')).err).toContain('a.yaml exists; nothing was written.')
   })

@@ -34,6 +34,7 @@ const litellm: CommandDefinition = {
   run: async (context) =>
     finish(
       context,
+      'litellm',
       reading(context, () => importLitellm(parse(readText(context)))),
     ),
 }
@@ -50,6 +51,7 @@ Without it every built-in model is considered. ${details}`,
   run: async (context) =>
     finish(
       context,
+      'openrouter',
       reading(context, () => importOpenrouter(context.first === '' ? undefined : readText(context))),
     ),
 }
@@ -71,7 +73,7 @@ become keys of a second file for tollgate config apply. ${details}`,
     const target = context.text('declaration')
     if (declaration && target !== undefined) writeNew(context, target, renderDeclaration(declaration))
     else if (declaration) draft.leave('tokens', 'add --declaration keys.yaml to write them')
-    finish(context, draft)
+    finish(context, 'new-api', draft)
   },
 }
 
@@ -120,9 +122,9 @@ function writeNew({ inputs: { cwd } }: CommandContext, file: string, text: strin
   }
 }
 
-function finish(context: CommandContext, draft: Draft): void {
+function finish(context: CommandContext, source: string, draft: Draft): void {
   const { terminal, json, text: option, first, inputs } = context
-  const command = `tollgate import ${first}`.trimEnd()
+  const command = `tollgate import ${source} ${first}`.trimEnd()
   const text = draft.text(command)
   const variables = [...draft.variables].map(([name, { note }]) => ({ name, note: note ?? null }))
   const [target, keysFile] = [option('write'), option('keys-file')]
@@ -142,12 +144,16 @@ function finish(context: CommandContext, draft: Draft): void {
   terminal.complain(`Not carried:\n${lines.join('')}`)
 }
 
-/** The keys that the source has, and those that the environment here has under the same name. */
+/**
+ * The keys that the source has, and those that the environment has under another name. A name without a value is a
+ * comment: as an empty assignment it would unset the variable of the shell that reads the file.
+ */
 function keyLines(draft: Draft, env: Readonly<Record<string, string | undefined>>): string {
   return [...draft.variables]
     .map(([name, { value, note }]) => {
       const from = /^the value of (\w+)$/.exec(note ?? '')?.[1]
-      return `${name}=${value ?? (from === undefined ? '' : (env[from] ?? ''))}\n`
+      const found = value ?? (from === undefined ? undefined : env[from])
+      return found ? `${name}=${found}\n` : `# ${name}=\n`
     })
     .join('')
 }
