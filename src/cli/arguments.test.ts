@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { type ManagementCall, readArguments } from './arguments.ts'
 import { optionsOf } from './command.ts'
 import { commands } from './commands/registry.ts'
-import { help, usageLine } from './help.ts'
+import { commandHelp, help, usageLine } from './help.ts'
 import { Refusal } from './refusal.ts'
 
 const read = (line: string) => readArguments(line === '' ? [] : line.split(' '))
@@ -123,3 +123,26 @@ test('the reference page has every command and every option', () => {
   })
   expect(missing).toEqual([])
 })
+
+test('a paragraph of a help page is broken at 110 characters, wherever its source breaks it', () => {
+  const word = 'abcdefghi'
+  const paragraph = (words: number) => Array(words).fill(word).join(' ')
+  const shape = {
+    words: ['x'],
+    summary: 's',
+    examples: [],
+    details: `${paragraph(12)}\n${paragraph(2)}\n  1. a step`,
+  } as const
+  const lines = commandHelp(shape).split('\n')
+  // Eleven words of nine letters and ten spaces are 109 characters.
+  expect(lines.slice(5, 8)).toEqual([paragraph(11), paragraph(3), '  1. a step'])
+})
+
+test.each(commands.map((command) => [command.words.join(' '), command] as const))(
+  'the explanation of %s fits a terminal of 110 columns',
+  (_, command) => {
+    const lines = commandHelp(command).split('\n')
+    const explanation = lines.slice(5, lines.indexOf('Options'))
+    expect(explanation.filter((line) => line.length > 110)).toEqual([])
+  },
+)

@@ -3,7 +3,7 @@
 
 import { type CommandShape, optionsOf } from './command.ts'
 
-export const help = `tollgate: one gateway over many models, in the dialects of OpenAI, Anthropic and Gemini
+export const help = `tollgate: one gateway over many models, with the APIs of OpenAI, Anthropic and Gemini
 
 Usage
   tollgate [serve]        start the gateway (also: npm start); --port N, --data FOLDER and more: serve --help
@@ -32,9 +32,9 @@ Usage
   tollgate alerts         low balances, spend limits, providers that are down, changed prices
   tollgate webhooks       where alerts are sent: list, create, delete, test, deliveries, replay
   tollgate audit          who changed what; verify that the log was not tampered with
-  tollgate ledger verify  recompute the books
+  tollgate ledger verify  recompute every balance and every charge
   tollgate console        a new sign-in link for the console
-  tollgate doctor         find problems and what to do about them
+  tollgate doctor         check the configuration and everything else a gateway needs; says what to do
   tollgate providers      enabled providers, what the others need; add one; their history and incidents
   tollgate config         settings in effect; workspaces, projects and keys from a file: plan, apply, export
   tollgate secrets        replace the master secret without downtime: status, rotate
@@ -89,7 +89,7 @@ export function commandHelp(definition: CommandShape): string {
     'Usage',
     `  ${usageLine(definition)}`,
     '',
-    ...(details === undefined ? [] : [details, '']),
+    ...(details === undefined ? [] : [...wrapped(details), '']),
     'Options',
     ...columns(rows),
     '',
@@ -112,6 +112,28 @@ export function nounHelp(noun: string, definitions: readonly CommandShape[]): st
     `tollgate ${noun} VERB --help shows the options.`,
     '',
   ].join('\n')
+}
+
+const lineMax = 110
+
+/** Joins the lines of a paragraph and breaks it at `lineMax`. Indented lines, such as steps, stay as they are. */
+function wrapped(text: string): string[] {
+  const paragraphs: string[] = []
+  for (const line of text.split('\n')) {
+    const last = paragraphs.at(-1)
+    if (last === undefined || last.startsWith(' ') || line.startsWith(' ')) paragraphs.push(line)
+    else paragraphs[paragraphs.length - 1] = `${last} ${line}`
+  }
+  return paragraphs.flatMap((paragraph) => {
+    if (paragraph.startsWith(' ')) return [paragraph]
+    const lines: string[] = []
+    for (const word of paragraph.split(' ')) {
+      const last = lines.at(-1)
+      if (last === undefined || last.length + 1 + word.length > lineMax) lines.push(word)
+      else lines[lines.length - 1] = `${last} ${word}`
+    }
+    return lines
+  })
 }
 
 function columns(rows: readonly (readonly string[])[]): string[] {

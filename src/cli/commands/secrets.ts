@@ -18,11 +18,12 @@ import { type Columns, counted, renderTable, shownCount, shownTime } from '../va
 
 const steps = `To replace the master secret without a failed request:
   1. openssl rand -base64 32
-  2. Restart the gateway with TOLLGATE_SECRET=(the new one) and TOLLGATE_SECRET_PREVIOUS=(the old one; if TOLLGATE_SECRET
-     was not set, it is in the file "secret" of the data folder). Both secrets work from then on.
-     With several replicas: first restart each with the old one still as TOLLGATE_SECRET and the new one as TOLLGATE_SECRET_PREVIOUS, then each as above.
-  3. Run tollgate secrets rotate with the same two variables. It re-encrypts stored provider keys and responses. API keys move to
-     the new secret when they are used.
+  2. Restart the gateway with TOLLGATE_SECRET=(the new one) and TOLLGATE_SECRET_PREVIOUS=(the old one; if
+     TOLLGATE_SECRET was not set, it is in the file "secret" of the data folder). Both secrets work
+     from then on. With several replicas: first restart each with the old one still as TOLLGATE_SECRET and the
+     new one as TOLLGATE_SECRET_PREVIOUS, then each as above.
+  3. Run tollgate secrets rotate with the same two variables. It re-encrypts stored provider keys and
+     responses. API keys move to the new secret when they are used.
   4. When it says so, restart without TOLLGATE_SECRET_PREVIOUS.
 It can be stopped at any time and run again.`
 
