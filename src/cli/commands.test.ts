@@ -140,6 +140,16 @@ onSqlite((engine) => {
     expect((await world.run('wallet topup 3 --workspace tow')).exit).toBe(4)
     expect((await world.json('workspaces')).data.map(({ name }: { name: string }) => name)).toEqual(['one', 'two'])
     expect(await world.json(`workspaces show ${two.id}`)).toMatchObject({ name: 'two', wallet: { balance: '3.00' } })
+    expect(await world.json('workspaces update two --low-balance 20')).toMatchObject({
+      id: two.id,
+      low_balance: '20.00',
+    })
+    expect((await world.run('workspaces update tow --low-balance 20')).err).toBe(
+      'tollgate: there is no workspace "tow".\nTry: tollgate workspaces list\n',
+    )
+    expect((await world.run('keys create --name ci --workspace two')).err).toBe(
+      'tollgate: there is no project yet.\nTry: tollgate projects create NAME --workspace two\n',
+    )
   })
 
   storeTest('reads a provider key from the standard input and never shows it', async (world) => {

@@ -21,7 +21,7 @@ const usualName = 'default'
 export async function findWorkspace(api: ApiClient, wanted: string | undefined): Promise<string> {
   if (wanted?.startsWith('ws_')) return wanted
   const { data } = await api.list('listWorkspaces', {})
-  return choose(data, wanted, 'workspace')
+  return choose(data, wanted, 'workspace', '')
 }
 
 /** In the named workspace, or in the only one. */
@@ -33,15 +33,21 @@ export async function findProject(
   if (wanted?.startsWith('prj_')) return wanted
   const id = await findWorkspace(api, workspace)
   const { data } = await api.list('listProjects', { id })
-  return choose(data, wanted, 'project')
+  return choose(data, wanted, 'project', workspace === undefined ? '' : ` --workspace ${workspace}`)
 }
 
-function choose(all: readonly Named[], wanted: string | undefined, kind: 'workspace' | 'project'): string {
+/** `within`: the option that names the workspace, for commands to try. */
+function choose(
+  all: readonly Named[],
+  wanted: string | undefined,
+  kind: 'workspace' | 'project',
+  within: string,
+): string {
   const named = all.filter(({ name }) => name === (wanted ?? usualName))
   const matching = wanted !== undefined || named.length === 1 ? named : all
   const [first] = matching
   if (first === undefined) {
-    const attempt = all.length === 0 ? `tollgate ${kind}s create NAME` : `tollgate ${kind}s list`
+    const attempt = `tollgate ${kind}s ${all.length === 0 ? 'create NAME' : 'list'}${within}`
     const what = wanted === undefined ? `there is no ${kind} yet.` : `there is no ${kind} "${wanted}".`
     throw new Refusal(exitCodes.notFound, what, attempt)
   }

@@ -43,7 +43,7 @@ generates nothing and costs nothing; --offline skips those. No key is shown.`,
     if (faults === 0) return
     throw new Refusal(
       exitCodes.failed,
-      'something is wrong.',
+      `${counted(faults, 'problem')} to solve.`,
       'the advice after each arrow, then tollgate doctor again',
     )
   },

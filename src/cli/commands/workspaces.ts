@@ -87,7 +87,7 @@ const workspaceCommands: readonly CommandDefinition[] = [
       'tollgate workspaces update ws_… --no-price-list',
     ],
     operation: 'updateWorkspace',
-    arguments: [{ name: 'ID', prefix: 'ws_', parameter: 'id' }],
+    arguments: [{ name: 'ID', parameter: 'id', find: 'workspace' }],
     options: {
       name: { value: 'TEXT', help: 'a new name', field: 'name' },
       'price-list': { value: 'NAME', help: 'the price list it pays by from its next request on', field: 'price_list' },
@@ -120,7 +120,7 @@ const workspaceCommands: readonly CommandDefinition[] = [
 included: only the last four characters of keys and provider keys are shown. The export is noted in the audit log.`,
     examples: ['tollgate workspaces export ws_… > acme.jsonl'],
     operation: 'exportWorkspace',
-    arguments: [{ name: 'ID', prefix: 'ws_', parameter: 'id' }],
+    arguments: [{ name: 'ID', parameter: 'id', find: 'workspace' }],
   }),
   answerCommand({
     words: ['workspaces', 'erase'],
@@ -131,7 +131,7 @@ log, which holds ids. This cannot be undone; export first. It may be repeated, a
 running have ended. Earlier backups still contain everything.`,
     examples: ['tollgate workspaces erase ws_… --yes'],
     operation: 'eraseWorkspace',
-    arguments: [{ name: 'ID', prefix: 'ws_', parameter: 'id' }],
+    arguments: [{ name: 'ID', parameter: 'id', find: 'workspace' }],
     options: { yes: { help: 'required; without it nothing is erased' } },
     check({ isSet, first }) {
       if (isSet('yes')) return
@@ -401,7 +401,10 @@ const limitCommands: readonly CommandDefinition[] = [
 async function findLimited({ api, first: id }: CommandContext) {
   const prefix = id.slice(0, id.indexOf('_'))
   if (prefix !== 'ws' && prefix !== 'prj' && prefix !== 'key') {
-    throw usageRefusal(`"${id}" is not the id of a workspace (ws_…), a project (prj_…) or a key (key_…).`)
+    throw usageRefusal(
+      `"${id}" is not the id of a workspace (ws_…), a project (prj_…) or a key (key_…), and limits are found by id.`,
+      'tollgate projects list',
+    )
   }
   const { get, put, listing: command } = limited[prefix]
   const { limits, spend } = await listedBy(command, api.call(get, { id }))
