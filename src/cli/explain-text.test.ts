@@ -124,7 +124,7 @@ test("explains a call on the workspace's own key by its transfer, with or withou
   expect(explainText(ownKey)).toEqual({
     fault: undefined,
     text: `req_A   acme/cache   via acme   1 attempt   settled   tr_A
-  charge  $0.00002264      on the workspace's own key, by no price of the catalog
+  charge  $0.00002264      on the workspace's own provider key, without a catalog price
   held  $0.012592;  released $0.01256936
   candidates 1, attempts 1, none failed
 `,
@@ -132,7 +132,7 @@ test("explains a call on the workspace's own key by its transfer, with or withou
   const transfers = [{ id: 'tr_A', kind: 'charge', amount: '0.00', price_version: null }]
   const free = explainText({ ...ownKey, cost: '0.00', held: '0.00', transfers })
   expect(free.fault).toBeUndefined()
-  expect(free.text).toContain("  charge  $0.00      on the workspace's own key")
+  expect(free.text).toContain("  charge  $0.00      on the workspace's own provider key")
 })
 
 test('shows a written-off fee, whether the caller was quoted the fee or what was paid of it', () => {

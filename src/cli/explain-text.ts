@@ -123,7 +123,7 @@ function ownKeyLines(request: ExplainedRequest, cost: string, chargePico: bigint
   const agrees = costPico === chargePico || costPico === chargePico + writtenOffPico
   return {
     lines: [
-      `  charge  ${usdOf(chargePico)}      on the workspace's own key, by no price of the catalog${lost}`,
+      `  charge  ${usdOf(chargePico)}      on the workspace's own provider key, without a catalog price${lost}`,
       ...heldLines(request.held === null ? undefined : picoOf(request.held), chargePico),
       ...endLines(request),
     ],

@@ -100,7 +100,7 @@ async function* readCharges(sql: Sql, workspaceId: WorkspaceId, [first, end]: re
     for (let after = first; ; ) {
       const rows = await read(after)
       for (const row of rows) {
-        const model = row.price_version?.replace(/#.*/, '') ?? 'without a price'
+        const model = row.price_version?.replace(/#.*/, '') ?? 'own provider keys'
         yield { createdAt: timeFromSql(row.created_at), amount: row.charge, model }
       }
       const last = rows.at(-1)

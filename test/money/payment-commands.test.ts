@@ -1,9 +1,12 @@
-// The commands for payments, alerts and webhooks against a whole gateway, with a server in Stripe's place.
+// The commands for payments, statements, alerts and webhooks against a whole gateway, with a server in Stripe's place.
 
 import { describe, expect, test } from 'bun:test'
 import { runHere } from '../parts/command-line.ts'
 import { eventOf, signedEvent, startStripe } from '../parts/stripe.ts'
-import { startTenancy, type Tenancy, until } from '../tenancy/tenancy.ts'
+import { chat } from '../parts/surfaces.ts'
+import { startUpstream } from '../parts/upstream.ts'
+import { wordsFor } from '../parts/upstream-words.ts'
+import { acmeConfig, startTenancy, type Tenancy, until } from '../tenancy/tenancy.ts'
 
 const secret = 'whsec_of_the_test_endpoint'
 const token = 'tg-admin-0123456789abcdef0123456789abcdef'
@@ -65,6 +68,28 @@ describe('payments', () => {
     expect((await run('auto-topup')).out).toContain('STRIPE_SECRET_KEY')
     expect((await run('wallet payments')).exit).toBe(0)
   })
+})
+
+test('a call on an own provider key is a line of the statement and a transfer of zero, without a sign', async () => {
+  await using cleanup = new AsyncDisposableStack()
+  const upstream = startUpstream((call, reply) =>
+    reply.send(200, { 'content-type': 'application/json' }, wordsFor(call).whole),
+  )
+  cleanup.defer(() => upstream.stop())
+  const prices = { large: 'price: { input: "3.00", output: "15.00" }, max_output_tokens: 1000' }
+  await using tenancy = await startTenancy({ env, config: acmeConfig(upstream.url, prices) })
+  const { workspaceId, key } = await tenancy.tenant({ credit: '1' })
+  // 3 tokens in at $3.00 and 2 out at $15.00 a million.
+  expect((await tenancy.generate(chat, key, 'acme/large')).headers.get('x-tollgate-cost')).toBe('0.000039')
+  await tenancy.must('PUT', `/api/workspaces/${workspaceId}/credentials/acme`, { api_key: 'key-of-the-tenant' })
+  expect((await tenancy.generate(chat, key, 'acme/large')).headers.get('x-tollgate-cost')).toBe('0.00')
+  const run = commandsOf(tenancy)
+  const statement = (await run(`statements --workspace ${workspaceId}`)).out
+  expect(statement).toMatch(/^acme\/large +1 request +-\$0\.000039$/m)
+  expect(statement).toMatch(/^own provider keys +1 request +\$0\.00$/m)
+  const transfers = (await run(`wallet transfers --workspace ${workspaceId}`)).out
+  expect(transfers).toMatch(/charge +\$0\.00 +req_/)
+  expect(transfers).toMatch(/charge +-\$0\.000039 +req_/)
 })
 
 test('webhooks are created, listed, tested, replayed and deleted, and their deliveries are listed', async () => {

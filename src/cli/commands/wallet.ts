@@ -15,7 +15,7 @@ import {
   workspaceOption,
 } from '../operation-command.ts'
 import { usageRefusal } from '../refusal.ts'
-import { cleanText, readAmount, renderFacts, renderTable, shownTime, shownUsd } from '../values.ts'
+import { cleanText, counted, readAmount, renderFacts, renderTable, shownTime, shownUsd } from '../values.ts'
 
 const workspace = { ...workspaceOption, parameter: 'id' } as const
 const workspaceArgument = {
@@ -103,7 +103,11 @@ available, nothing is taken.`,
     columns: [
       ['TIME (UTC)', ({ created_at }) => shownTime(created_at)],
       'kind',
-      ['AMOUNT', ({ direction, amount }) => `${direction === 'out' ? '-' : '+'}${shownUsd(amount)}`, 'right'],
+      [
+        'AMOUNT',
+        ({ direction, amount }) => (direction === 'out' ? outgoingUsd(amount) : `+${shownUsd(amount)}`),
+        'right',
+      ],
       ['REQUEST OR REFERENCE', ({ request_id, reference }) => request_id ?? reference],
       ['TRANSFER', ({ id }) => id],
     ],
@@ -115,6 +119,11 @@ const monthOption = {
   help: 'a month in UTC: 2026-11; absent = the current one',
   field: 'month',
 } as const
+
+/** Zero has no sign: a call on the workspace's own provider key costs nothing. */
+function outgoingUsd(amount: string): string {
+  return `${Number(amount) === 0 ? '' : '-'}${shownUsd(amount)}`
+}
 
 const statementCommands: readonly CommandDefinition[] = [
   answerCommand({
@@ -132,7 +141,7 @@ const statementCommands: readonly CommandDefinition[] = [
       const lines = [
         ['opening balance', '', shownUsd(statement.opening_balance)],
         ...fundings.map(({ kind, reference, amount }) => [kind, reference ?? '', shownUsd(amount)]),
-        ...charges.map(({ model, requests, amount }) => [model, `${requests} requests`, `-${shownUsd(amount)}`]),
+        ...charges.map(({ model, requests, amount }) => [model, counted(requests, 'request'), outgoingUsd(amount)]),
         [is_final ? 'closing balance' : 'balance', '', shownUsd(statement.closing_balance)],
       ]
       const columns = [

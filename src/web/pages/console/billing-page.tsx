@@ -293,7 +293,7 @@ const columns: readonly Column<LedgerRow>[] = [
     isNumber: true,
     // A write-off was not paid from the wallet.
     show: ({ kind, direction, amount }) =>
-      `${kind === 'writeoff' ? '' : direction === 'in' ? '+' : '−'}${usdText(amount)}`,
+      `${kind === 'writeoff' || Number(amount) === 0 ? '' : direction === 'in' ? '+' : '−'}${usdText(amount)}`,
   },
   { label: 'Balance after', isNumber: true, show: ({ balance }) => usdText(balance) },
   {

@@ -218,7 +218,7 @@ function transferText({ kind, direction }: RequestDetails['transfers'][number]):
 }
 
 function noChargeText({ cost, usage, code }: RequestDetails): string {
-  if (cost !== null) return `${usdText(cost)} was charged without a catalog price.`
+  if (cost !== null) return `The workspace’s own provider key was used; ${usdText(cost)} was charged.`
   return code !== null && usage === null
     ? 'Nothing was charged: no provider returned an answer.'
     : 'Nothing was charged for this request.'
