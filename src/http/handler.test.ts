@@ -40,7 +40,7 @@ const handler = createHandler(dependencies)
 const answerTo = async (...[request, socket]: Parameters<typeof handler>) =>
   (await handler(request, socket)) as Response
 
-const socket = { pendingRequests: 1, timeout() {} }
+const socket = { pendingRequests: 1, timeout() {}, close() {} }
 
 const calls: readonly [method: string, path: string, shape: 'chat' | 'message', headers?: Record<string, string>][] = [
   ['GET', '/v1/models', 'chat'],

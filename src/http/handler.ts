@@ -21,6 +21,7 @@ export interface SocketControl {
   /** The number of requests being answered. */
   readonly pendingRequests: number
   timeout(request: ClientRequest, seconds: number): void
+  close(): void
 }
 
 export interface HandlerDependencies {
@@ -283,7 +284,7 @@ class ClientSocket implements Connection {
   }
 
   drop(): void {
-    this.server.timeout(this.request, 1)
+    this.server.close()
   }
 
   address(): string | undefined {

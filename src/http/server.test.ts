@@ -1,4 +1,5 @@
-import { afterAll, expect, test } from 'bun:test'
+import { afterAll, expect, spyOn, test } from 'bun:test'
+import type { SocketHandler, TCPSocketListenOptions } from 'bun'
 import { connect, type RawConnection } from '../../test/parts/raw-client.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { type Answer, type AnswerSink, PlainAnswer } from '../pipeline/answer.ts'
@@ -131,6 +132,35 @@ test('a client that asks and is refused gets no 100, and the connection ends', a
   expect(received).toStartWith('HTTP/1.1 401 ')
   expect(received.toLowerCase()).toContain('\r\nconnection: close\r\n')
   await connection.closed
+})
+
+test('a client of HTTP/1.0 gets no 100, which it would take for its answer', async () => {
+  const connection = await echo.connect()
+  await connection.send('POST / HTTP/1.0\r\nexpect: 100-continue\r\ncontent-length: 2\r\n\r\n')
+  // The head has been read when a connection opened after this one has been answered.
+  const other = await echo.connect()
+  await other.send('GET / HTTP/1.1\r\nhost: x\r\n\r\n')
+  await other.response()
+  await connection.send('ok')
+  await connection.closed
+  expect(connection.received()).toStartWith('HTTP/1.1 200 OK\r\n')
+})
+
+test('a body that is read after its answer has begun gets no 100', async () => {
+  const { answer, sink } = written()
+  const { connect } = start((request) => {
+    void sink.then((to) => {
+      to.write(bytes('answer'))
+      void request.bytes()
+      to.end()
+    })
+    return answer
+  })
+  const connection = await connect()
+  await connection.send('POST / HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: 2\r\n\r\n')
+  await connection.closed
+  expect(connection.received()).not.toContain('100 Continue')
+  expect(await connection.response()).toMatchObject({ status: 200, body: 'answer' })
 })
 
 const whole = (head: string) => ({
@@ -282,6 +312,95 @@ test('small pieces that wait for a client stay what they were', async () => {
   expect(response === 'closed' ? 'closed' : response.body === expected).toBe(true)
 })
 
+test('a client is served no further request before it has taken the answer to the last one', async () => {
+  const { answer, sink } = written()
+  const targets: string[] = []
+  const { connect } = start((request) => {
+    targets.push(request.url)
+    return request.url === '/first' ? answer : new PlainAnswer(bytes('short'), {})
+  })
+  const connection = await connect()
+  connection.pause()
+  await connection.send('GET /first HTTP/1.1\r\nhost: x\r\n\r\nGET /second HTTP/1.1\r\nhost: x\r\n\r\n')
+  const to = await sink
+  let full: Promise<void> | undefined
+  while (!full) full = to.write(bytes('z'.repeat(100_000)))
+  to.end()
+  // Requests of other connections are served meanwhile, so this one would be too.
+  for (let times = 0; times < 3; times++) {
+    const other = await connect()
+    await other.send('GET /other HTTP/1.1\r\nhost: x\r\n\r\n')
+    await other.response()
+  }
+  expect(targets).toEqual(['/first', '/other', '/other', '/other'])
+  connection.resume()
+  await connection.response()
+  expect(await connection.response()).toMatchObject({ body: 'short' })
+})
+
+test('a client that closes its sending side after its answer was sent gets all of it', async () => {
+  const { connect } = start(() => new PlainAnswer(new Uint8Array(400_000), {}))
+  const connection = await connect()
+  connection.pause()
+  await connection.send('GET / HTTP/1.1\r\nhost: x\r\n\r\n')
+  const other = await connect()
+  await other.send('GET / HTTP/1.1\r\nhost: x\r\n\r\n')
+  await other.response()
+  connection.halfClose()
+  await other.send('GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n')
+  await other.closed
+  connection.resume()
+  const response = await connection.response()
+  expect(response === 'closed' ? 0 : response.body.length).toBe(400_000)
+})
+
+/** A connection whose socket is the test's: it takes as many bytes as there is room, and lists what else is done to it. */
+function onOwnSocket(serve: () => Answer) {
+  const listening = spyOn(Bun, 'listen').mockReturnValue({ port: 0, stop() {} } as never)
+  start(serve)
+  const [options] = listening.mock.calls[0] as unknown as [TCPSocketListenOptions<never>]
+  listening.mockRestore()
+  const handlers = options.socket as unknown as Record<keyof SocketHandler, (...given: unknown[]) => void>
+  const calls: string[] = []
+  const socket = {
+    room: Number.POSITIVE_INFINITY,
+    calls,
+    setNoDelay() {},
+    write(_: Uint8Array, __ = 0, length = _.length) {
+      const taken = Math.min(length, socket.room)
+      socket.room -= taken
+      return taken
+    },
+    timeout: (seconds: number) => void calls.push(`timeout ${seconds}`),
+    end: () => void calls.push('end'),
+    shutdown: () => void calls.push('shutdown'),
+    terminate: () => void calls.push('terminate'),
+  }
+  handlers.open(socket)
+  return { socket, handlers }
+}
+
+test('the time that a client may be silent starts again when it takes part of its answer', () => {
+  const { socket, handlers } = onOwnSocket(() => new PlainAnswer(new Uint8Array(300_000), {}))
+  socket.room = 1000
+  handlers.data(socket, bytes('GET / HTTP/1.1\r\nhost: x\r\n\r\n'))
+  socket.calls.length = 0
+  socket.room = 1000
+  handlers.drain(socket)
+  expect(socket.calls).toEqual(['timeout 60'])
+  handlers.timeout(socket)
+  expect(socket.calls).toEqual(['timeout 60', 'terminate'])
+})
+
+test('an answer that is on its way is not reset when its client is slow to close', () => {
+  const { socket, handlers } = onOwnSocket(() => new PlainAnswer(new Uint8Array(3), {}))
+  handlers.data(socket, bytes('GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n'))
+  expect(socket.calls.at(-2)).toBe('shutdown')
+  handlers.timeout(socket)
+  expect(socket.calls).not.toContain('terminate')
+  expect(socket.calls.at(-1)).toBe('end')
+})
+
 test('an answer learns that its client has left, and the body that it sends no more', async () => {
   const { answer, sink, left } = written()
   const broken = Promise.withResolvers<unknown>()
@@ -348,6 +467,14 @@ test('a body that stops being chunks fails its reader, and the answer is the las
   await connection.send('zz\r\n')
   expect(await connection.response()).toMatchObject({ status: 200, body: 'broken' })
   await connection.closed
+})
+
+test('stopping does not wait for the rest of a request that was answered', async () => {
+  const { server, connect } = start(() => new Response('no', { status: 401 }), 0)
+  const connection = await connect()
+  await connection.send('POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\nabc')
+  expect(await connection.response()).toMatchObject({ status: 401 })
+  await server.stop()
 })
 
 test('stopping closes idle connections, and others after their answer', async () => {

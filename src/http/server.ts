@@ -81,7 +81,7 @@ export class HttpServer {
 
   /** Cuts off what is left. */
   terminate(): void {
-    for (const connection of [...this.#connections]) connection.terminate()
+    for (const connection of [...this.#connections]) connection.close()
   }
 }
 
@@ -93,12 +93,12 @@ function handlersOf(server: HttpServer): SocketHandler<ServerConnection> {
     },
     data: (socket, bytes) => socket.data.received(bytes),
     drain: (socket) => socket.data.drained(),
-    timeout: (socket) => socket.data.terminate(),
-    end: (socket) => socket.data.terminate(),
+    timeout: (socket) => socket.data.close(),
+    end: (socket) => socket.data.close(),
     error(socket, error) {
       // An error of the network has a code; the others are thrown by the functions here.
       if (!('code' in error)) server.options.onDefect(error)
-      socket.data.terminate()
+      socket.data.close()
     },
     close: (socket) => socket.data.closed(),
   }
@@ -209,8 +209,8 @@ const fieldValue = /^[\t\x20-\x7e\x80-\xff]*$/
 /** Bytes of requests that were sent before the last one was answered; above them the socket is not read. */
 const earlyMax = 64 * 1024
 const knownMethods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE'])
-/** A path, or a URL as proxies are sent. */
-const target = /^(\/|https?:\/\/[^/?#])/i
+/** A path, or a URL as proxies are sent, whose host has only the characters that leave no doubt where it ends. */
+const target = /^(\/|https?:\/\/[a-z0-9._:[\]-]+([/?]|$))/i
 const left = new Error('the client has left')
 /** How long a client that was sent its last answer may take to close its side. */
 const lingerSeconds = 8
@@ -290,11 +290,13 @@ class ServerConnection implements SocketControl, AnswerSink {
   received(bytes: Uint8Array): void {
     // After the last answer, and after bytes that are not HTTP, everything is thrown away.
     if (this.#isClosed || this.#isBroken) return
-    if (this.#early || this.#request?.isReceived) return this.#keepEarly(bytes)
+    if (this.#early || !this.#isReading) return this.#keepEarly(bytes)
     this.#read(bytes)
   }
 
+  /** The socket takes more. */
   drained(): void {
+    this.#arm()
     while (this.#unsent.length > 0) {
       const next = this.#unsent[0] as Uint8Array
       const written = this.socket.write(next)
@@ -306,10 +308,10 @@ class ServerConnection implements SocketControl, AnswerSink {
       }
       this.#unsent.shift()
     }
-    this.#arm()
     this.#taken?.resolve()
     this.#taken = undefined
     if (this.#isLast && !this.#request) this.#closeWhenSent()
+    else this.#readEarly()
   }
 
   closed(): void {
@@ -317,25 +319,39 @@ class ServerConnection implements SocketControl, AnswerSink {
     this.#isClosed = true
     const request = this.#request
     const stream = this.#stream
-    const isRunning = request !== undefined && !this.#isAnswered
+    if (this.#isAnswering) this.server.running--
     this.#request = undefined
     this.#stream = undefined
     this.#unsent.length = 0
-    if (isRunning) this.server.running--
     this.server.closed(this)
     request?.clientLeft()
     if (stream) leave(stream, this.server)
     this.#taken?.resolve()
   }
 
-  terminate(): void {
-    this.socket.terminate()
+  /** A whole answer that the system has taken still reaches the client; part of one is reset, so that it does not look whole. */
+  close(): void {
+    if (this.#isAnswering || this.#unsent.length > 0) this.socket.terminate()
+    else this.socket.end()
     this.closed()
   }
 
   endIfIdle(): void {
     this.#isLast = true
-    if (!this.#request && !this.#reader.hasBegun) this.#closeWhenSent()
+    // What is left of an answered request is thrown away in any case.
+    if (this.#request ? this.#isAnswered : !this.#reader.hasBegun) this.#next()
+  }
+
+  get #isAnswering(): boolean {
+    return this.#request !== undefined && !this.#isAnswered
+  }
+
+  /**
+   * Whether more of a request can be read: of the one that is being received, or of the next one, once the client has taken
+   * the answers before it. A client that only asks would fill the memory with answers otherwise.
+   */
+  get #isReading(): boolean {
+    return this.#request ? !this.#request.isReceived : this.#unsent.length === 0
   }
 
   /** Something was received or sent. */
@@ -380,7 +396,8 @@ class ServerConnection implements SocketControl, AnswerSink {
     this.#request = request
     this.#isAnswered = false
     if (head.isHttp10 || this.server.isStopping || hasToken(head.get('connection'), 'close')) this.#isLast = true
-    this.#expectsContinue = !request.isReceived && hasToken(head.get('expect'), '100-continue')
+    // HTTP/1.0 has no 100.
+    this.#expectsContinue = !request.isReceived && !head.isHttp10 && hasToken(head.get('expect'), '100-continue')
     this.server.running++
     let answering: Answer | Promise<Answer>
     try {
@@ -426,7 +443,7 @@ class ServerConnection implements SocketControl, AnswerSink {
       (error) => {
         // A `Response` that fails has reported it. The client must see that its answer is not complete.
         if (!(stream instanceof ResponseBody)) this.server.options.onDefect(error)
-        this.terminate()
+        if (this.#stream === stream) this.close()
       },
     )
   }
@@ -470,8 +487,9 @@ class ServerConnection implements SocketControl, AnswerSink {
   }
 
   #closing(): string {
-    // Whether the client sends a body that it has asked about, and was not answered, is not known.
+    // A client that asked about its body and got no 100 may send the body or not, and a 100 cannot follow the answer.
     if (this.#expectsContinue && !this.#request?.isReceived) this.#isLast = true
+    this.#expectsContinue = false
     return this.#isLast ? 'connection: close\r\n' : ''
   }
 
@@ -544,7 +562,11 @@ class ServerConnection implements SocketControl, AnswerSink {
     if (this.#isLast) return this.#closeWhenSent()
     this.#idleSeconds = this.server.options.idleSeconds
     this.#arm()
-    if (!this.#early) return
+    this.#readEarly()
+  }
+
+  #readEarly(): void {
+    if (!this.#early || !this.#isReading) return
     // Not at once: each of a thousand short requests would be served inside the one before it.
     setImmediate(() => {
       const early = this.#early

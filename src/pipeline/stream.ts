@@ -214,7 +214,8 @@ class Pump implements AnswerStream, Watched {
     if (this.#isOver()) return
     this.#request.connection.keepOpen()
     const stream = this.#stream
-    if (this.#clocks.hasStalled(nowMs)) return void this.#stall()
+    // The server then calls `clientLeft`.
+    if (this.#clocks.hasStalled(nowMs)) return this.#request.connection.drop()
     if (this.#clocks.needsKeepAlive(nowMs)) this.#keepAlive(nowMs)
     const interruption = stream && this.#clocks.overdue(nowMs, stream.timeouts)
     if (!interruption) return
@@ -235,12 +236,6 @@ class Pump implements AnswerStream, Watched {
   #keepAlive(nowMs: number): void {
     this.#clocks.sent(nowMs)
     void this.#sink?.write(this.#stream?.relay.keepAlive() ?? keepAliveComment)
-  }
-
-  async #stall(): Promise<void> {
-    await this.clientLeft()
-    // Closing the stream does not close the socket. Last, because settling restores the usual idle limit.
-    this.#request.connection.drop()
   }
 
   /** Stops writing and timing. */

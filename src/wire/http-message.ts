@@ -63,7 +63,7 @@ export class ResponseHead implements HeaderReader {
     let joined: string | null = null
     for (let at = this.#lower.indexOf(start); at >= 0; at = this.#lower.indexOf(start, at + 2)) {
       const end = this.#text.indexOf('\r\n', at + 2)
-      const value = this.#text.slice(at + start.length, end < 0 ? undefined : end).trim()
+      const value = trimmed(this.#text, at + start.length, end < 0 ? this.#text.length : end)
       joined = joined === null ? value : `${joined}, ${value}`
     }
     return joined
@@ -124,13 +124,9 @@ export class RequestHead implements RequestHeaders {
 
   #addLine(text: string, start: number, end: number): void {
     const name = usualName(text, start) ?? text.slice(start, text.indexOf(':', start)).toLowerCase()
-    // Not `trim`: it takes a no-break space, which is a byte of a value, for a blank.
-    let from = start + name.length + 1
-    let to = end
-    while (from < to && isBlank(text.charCodeAt(from))) from++
-    while (to > from && isBlank(text.charCodeAt(to - 1))) to--
-    const value = text.slice(from, to)
+    const value = trimmed(text, start + name.length + 1, end)
     const before = this.#fields.get(name)
+    if (before !== undefined && name === 'host') throw new HttpFault('it has two hosts')
     const separator = name === 'cookie' ? '; ' : ', '
     this.#fields.set(name, before === undefined ? value : `${before}${separator}${value}`)
   }
@@ -166,6 +162,15 @@ function usualName(text: string, start: number): string | undefined {
     if (at === name.length && text.charCodeAt(start + at) === colon) return name
   }
   return undefined
+}
+
+/** Not `trim`: it takes a no-break space, which is a byte of a value, for a blank. */
+function trimmed(text: string, start: number, end: number): string {
+  let from = start
+  let to = end
+  while (from < to && isBlank(text.charCodeAt(from))) from++
+  while (to > from && isBlank(text.charCodeAt(to - 1))) to--
+  return text.slice(from, to)
 }
 
 function isBlank(code: number): boolean {
