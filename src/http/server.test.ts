@@ -79,6 +79,28 @@ test('a request is read the same wherever its bytes are cut', async () => {
   }
 })
 
+test('empty lines before a request are skipped, wherever they are cut', async () => {
+  const sent = `\r\n\r\nPOST /a HTTP/1.1\r\nhost: x\r\ncontent-length: 5\r\n\r\nhello\r\nGET /b HTTP/1.1\r\nhost: x\r\n\r\n\r\n`
+  for (const cut of [0, 1, 2, 3, sent.indexOf('GET') - 1, sent.length - 1]) {
+    const connection = await echo.connect()
+    await connection.send(sent.slice(0, cut))
+    await Bun.sleep(1)
+    await connection.send(sent.slice(cut))
+    expect(await answers(connection, 2)).toEqual(['POST /a hello', 'GET /b '])
+    await connection.send('GET /c HTTP/1.1\r\nhost: x\r\n\r\n')
+    expect(await answers(connection, 1)).toEqual(['GET /c '])
+  }
+})
+
+test('lines that end with a line feed alone are refused at once', async () => {
+  for (const sent of ['GET / HTTP/1.1\nhost: x\n\n', 'GET / HTTP/1.1\r\nhost: x\n', '\r\r\n']) {
+    const connection = await echo.connect()
+    await connection.send(sent)
+    expect(await connection.response()).toMatchObject({ status: 400 })
+    await connection.closed
+  }
+})
+
 test('a thousand requests at once are answered in order', async () => {
   const connection = await echo.connect()
   const numbers = Array.from({ length: 1000 }, (_, at) => at)
@@ -251,6 +273,29 @@ test('a client of HTTP/1.0 gets a stream without chunks, and then the end', asyn
   await connection.send('GET / HTTP/1.0\r\n\r\n')
   await connection.closed
   expect(connection.received()).toMatch(/^HTTP\/1\.1 200 OK\r\n(?:(?!transfer-encoding).*\r\n)*\r\nab$/)
+})
+
+test('a client of HTTP/1.0 can keep its connection', async () => {
+  const kept = 'POST /a HTTP/1.0\r\nConnection: Keep-Alive\r\nContent-Length: 5\r\n\r\nhello'
+  const connection = await echo.connect()
+  for (const sent of [kept, kept]) {
+    await connection.send(sent)
+    const response = await connection.response()
+    expect(response).toMatchObject({ status: 200, body: 'POST /a hello' })
+    expect(response === 'closed' ? null : response.headers.get('connection')).toBe('keep-alive')
+  }
+  await connection.send('GET /b HTTP/1.0\r\n\r\n')
+  const last = await connection.response()
+  expect(last === 'closed' ? null : last.headers.get('connection')).toBe('close')
+  await connection.closed
+})
+
+test('a stream to a client of HTTP/1.0 ends its connection, even one that is kept', async () => {
+  const { connect } = start(() => new Response(slowly('a', 'b')))
+  const connection = await connect()
+  await connection.send('GET / HTTP/1.0\r\nconnection: keep-alive\r\n\r\n')
+  await connection.closed
+  expect(connection.received()).toMatch(/\r\nconnection: close\r\n\r\nab$/)
 })
 
 /** A streamed answer that the test writes. */

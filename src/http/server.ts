@@ -395,7 +395,9 @@ class ServerConnection implements SocketControl, AnswerSink {
     if (!target.test(head.target)) return this.#refuse(new HttpFault('the target is not a path'))
     this.#request = request
     this.#isAnswered = false
-    if (head.isHttp10 || this.server.isStopping || hasToken(head.get('connection'), 'close')) this.#isLast = true
+    const connection = head.get('connection')
+    const isKept = !hasToken(connection, 'close') && (!head.isHttp10 || hasToken(connection, 'keep-alive'))
+    if (!isKept || this.server.isStopping) this.#isLast = true
     // HTTP/1.0 has no 100.
     this.#expectsContinue = !request.isReceived && !head.isHttp10 && hasToken(head.get('expect'), '100-continue')
     this.server.running++
@@ -481,6 +483,8 @@ class ServerConnection implements SocketControl, AnswerSink {
   /** `isHeld`: it is sent with the first bytes of the answer. */
   #sendHead(lines: string, isHeld = false): void {
     this.#isChunked = this.#request?.headers.isHttp10 !== true
+    // Without chunks, only the end of the connection ends the answer.
+    if (!this.#isChunked) this.#isLast = true
     const head = `${lines}${this.#isChunked ? 'transfer-encoding: chunked\r\n' : ''}${this.#closing()}\r\n`
     if (isHeld && this.#isChunked) this.#heldHead = head
     else this.#send(Buffer.from(head, 'latin1'))
@@ -490,7 +494,8 @@ class ServerConnection implements SocketControl, AnswerSink {
     // A client that asked about its body and got no 100 may send the body or not, and a 100 cannot follow the answer.
     if (this.#expectsContinue && !this.#request?.isReceived) this.#isLast = true
     this.#expectsContinue = false
-    return this.#isLast ? 'connection: close\r\n' : ''
+    if (this.#isLast) return 'connection: close\r\n'
+    return this.#request?.headers.isHttp10 ? 'connection: keep-alive\r\n' : ''
   }
 
   write(bytes: Uint8Array): Promise<void> | undefined {

@@ -224,8 +224,13 @@ abstract class MessageReader<Head> {
   /** undefined: it is only informational, and another head follows. */
   protected abstract parse(text: string): Head | undefined
   protected abstract frame(head: Head): Framing
-  /** The first byte of a head that is incomplete. */
-  protected checkStart(_byte: number | undefined): void {}
+  /** Where the head starts. */
+  protected startOf(_bytes: Uint8Array): number {
+    return 0
+  }
+
+  /** What has arrived of a head that is incomplete. */
+  protected checkPart(_part: Uint8Array): void {}
 
   get isComplete(): boolean {
     return this.#state === 'complete'
@@ -276,15 +281,15 @@ abstract class MessageReader<Head> {
 
   /** The offset of the body, or -1 if the head is incomplete. */
   #readHead(bytes: Uint8Array): number {
-    for (let at = 0; ; ) {
+    for (let at = this.startOf(bytes); ; ) {
       const end: number = indexOf.call(bytes, blankLine, at)
       if (this.#headBytes + (end < 0 ? bytes.length : end) > this.headMax) {
         throw new HttpFault('the head is too long', 431)
       }
       if (end < 0) {
-        this.checkStart(bytes[at])
         this.#headBytes += at
         this.#carry = bytes.subarray(at)
+        this.checkPart(this.#carry)
         return -1
       }
       const head = this.parse(latin1Slice.call(bytes, at, end))
@@ -437,9 +442,21 @@ export class RequestReader extends MessageReader<RequestHead> {
     return new RequestHead(text)
   }
 
-  /** A client that speaks another protocol, such as TLS, waits for an answer. */
-  protected override checkStart(byte = 0x41): void {
-    if (byte <= space || byte >= 0x7f) throw new HttpFault('it is not HTTP')
+  /** Empty lines before a request are skipped (RFC 9112, section 2.2): some clients send one after a body. */
+  protected override startOf(bytes: Uint8Array): number {
+    let at = 0
+    while (bytes[at] === carriageReturn && bytes[at + 1] === lineFeed) at += 2
+    return at
+  }
+
+  /** Clients that speak another protocol, such as TLS, or end their lines with a line feed alone, wait for an answer. */
+  protected override checkPart(part: Uint8Array): void {
+    const [first = 0x41, second] = part
+    const isEmptyLine = first === carriageReturn && second === undefined
+    if ((first <= space || first >= 0x7f) && !isEmptyLine) throw new HttpFault('it is not HTTP')
+    for (let at = part.indexOf(lineFeed); at >= 0; at = part.indexOf(lineFeed, at + 1)) {
+      if (part[at - 1] !== carriageReturn) throw new HttpFault('a line does not end with CRLF')
+    }
   }
 
   protected override frame(head: RequestHead): Framing {

@@ -45,11 +45,14 @@ const headMax = 16 * 1024
 function readWhole(bytes: Uint8Array): Outcome {
   const requests: string[] = []
   let text = Buffer.from(bytes).toString('latin1')
-  while (text !== '') {
+  for (;;) {
+    text = text.replace(/^(?:\r\n)+/, '')
+    if (text === '') return { requests, left: 'end' }
     const [head = '', ...after] = text.split('\r\n\r\n')
     const isIncomplete = after.length === 0
     if (head.length > headMax) return { requests, left: 'fault' }
-    if (isIncomplete) return { requests, left: /^[\x21-\x7e]/.test(text) ? 'more' : 'fault' }
+    const isBegun = /^(?:\r|[\x21-\x7e](?:[^\n]|(?<=\r)\n)*)$/.test(text)
+    if (isIncomplete) return { requests, left: isBegun ? 'more' : 'fault' }
     const [first = '', ...lines] = head.split('\r\n')
     const [, method, target, minor] = headPattern.exec(first) ?? []
     const fields = new Map<string, string[]>()
@@ -60,13 +63,13 @@ function readWhole(bytes: Uint8Array): Outcome {
       fields.set(key, [...(fields.get(key) ?? []), value.replace(/^[\t ]+|[\t ]+$/g, '')])
     }
     const body = bodyOf(text.slice(head.length + 4), fields, minor === '0')
-    if (method === undefined || (minor === '1' && !fields.has('host'))) return { requests, left: 'fault' }
+    const hosts = fields.get('host')?.length ?? 0
+    if (method === undefined || hosts > 1 || (minor === '1' && hosts === 0)) return { requests, left: 'fault' }
     if (typeof body === 'string') return { requests, left: body }
     const shown = [...fields].map(([name, values]) => [name, values.join(name === 'cookie' ? '; ' : ', ')])
     requests.push(JSON.stringify([method, target, shown, body.content]))
     text = body.rest
   }
-  return { requests, left: 'end' }
 }
 
 type Body = { readonly content: string; readonly rest: string } | 'fault' | 'more'
@@ -118,6 +121,7 @@ const corpus = [
   'GET /a?b HTTP/1.0\r\n\r\nGET /c HTTP/1.1\r\nhost:b\r\ncookie: a=b\r\ncookie: c=d\r\nx:\t y \r\nX: z\r\n\r\n',
   `${post}Content-Length: 5\r\n\r\nhello${post}Content-Length: 0\r\n\r\n`,
   `${post}Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n${post}content-length: 2\r\n\r\nok`,
+  `${post}Content-Length: 5\r\n\r\nhello\r\n\r\nGET / HTTP/1.1\nhost: a\n\n`,
   `${post}transfer-encoding: Chunked\r\n\r\nA;a=b\r\n0123456789\r\n00\r\nx: y\r\n\r\n`,
   `${post}Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /x HTTP/1.1\r\nhost: a\r\n\r\n`,
   `${post}Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello!`,
