@@ -163,13 +163,13 @@ test('projects: a changed allowlist and changed limits can be undone with the mo
   expect(await models()).toMatchObject({ limits: {} })
 })
 
-for (const dialect of ['chat', 'responses', 'messages'] as const) {
-  test(`keys: two models answer side by side through ${dialect}, one with a tool call, each with its cost`, async ({
+for (const surface of ['chat', 'responses', 'messages'] as const) {
+  test(`keys: two models answer side by side through ${surface}, one with a tool call, each with its cost`, async ({
     page,
     key,
     go,
   }) => {
-    await go(`${harness.gateway.url}/console/playground?model=sandbox/tools&other=sandbox/think&dialect=${dialect}`)
+    await go(`${harness.gateway.url}/console/playground?model=sandbox/tools&other=sandbox/think&surface=${surface}`)
     await page.fill('input[type=password]', key.secret)
     await page.getByLabel(/^Offer a tool/).check()
     await page.getByLabel('Parameters (JSON Schema)').fill('no schema')
@@ -194,7 +194,7 @@ for (const dialect of ['chat', 'responses', 'messages'] as const) {
     }
     const hrefs = await page.getByText('View request').evaluateAll((links) => links.map((a) => a.getAttribute('href')))
     expect(new Set(hrefs).size).toBe(2)
-    if (dialect === 'chat') expect(await seriousFaults(page)).toEqual([])
+    if (surface === 'chat') expect(await seriousFaults(page)).toEqual([])
   })
 }
 
@@ -215,10 +215,10 @@ test('playground: an image is sent with the message, and the answer is Markdown 
   await go(`${harness.gateway.url}/console/playground?model=sandbox/think`)
   await page.waitForSelector('text=Reasoning effort')
   expect(await button(page, 'Attach images').count()).toBe(0)
-  for (const dialect of ['chat', 'responses', 'messages'] as const) {
-    await go(`${harness.gateway.url}/console/playground?model=sandbox/echo&dialect=${dialect}`)
+  for (const surface of ['chat', 'responses', 'messages'] as const) {
+    await go(`${harness.gateway.url}/console/playground?model=sandbox/echo&surface=${surface}`)
     await page.fill('input[type=password]', key.secret)
-    if (dialect !== 'chat') await button(page, 'New conversation').click()
+    if (surface !== 'chat') await button(page, 'New conversation').click()
     await page.setInputFiles('input[type=file]', { ...png, name: 'no.txt', mimeType: 'text/plain' })
     await page.waitForSelector('[role=alert]:has-text("PNG, JPEG, GIF or WebP")')
     await page.setInputFiles('input[type=file]', png)
@@ -227,7 +227,7 @@ test('playground: an image is sent with the message, and the answer is Markdown 
     const sent = page.waitForRequest('**/v1/**')
     await button(page, 'Send').click()
     const { messages, input } = (await sent).postDataJSON() as Record<string, readonly { readonly content: object[] }[]>
-    expect((messages ?? input)?.[0]?.content[0]).toEqual(imagePartOf[dialect](data))
+    expect((messages ?? input)?.[0]?.content[0]).toEqual(imagePartOf[surface](data))
     const answer = page.locator('[data-answer="sandbox/echo"]')
     await answer.locator('[data-cost]').waitFor()
     expect(await answer.locator('.answer-text strong').textContent()).toBe('bold')

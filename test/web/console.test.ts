@@ -77,9 +77,9 @@ browserTest('a failover shows every attempt and every route considered', async (
   await close()
 })
 
-for (const dialect of ['chat', 'responses', 'messages'] as const) {
-  browserTest(`the playground streams an answer through ${dialect} and shows what it cost`, async () => {
-    const { page, reports, close } = await signIn(`/console/playground?model=sandbox/echo&dialect=${dialect}`)
+for (const surface of ['chat', 'responses', 'messages'] as const) {
+  browserTest(`the playground streams an answer through ${surface} and shows what it cost`, async () => {
+    const { page, reports, close } = await signIn(`/console/playground?model=sandbox/echo&surface=${surface}`)
     await page.fill('input[type=password]', gateway.key)
     await page.fill('textarea', 'say it again')
     await page.click('text=Send')

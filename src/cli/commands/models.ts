@@ -185,7 +185,7 @@ const route = answerCommand({
   options: {
     surface: {
       value: 'NAME',
-      help: 'chat (the default), messages, responses or gemini: the dialect of the caller',
+      help: 'chat (the default), messages, responses or gemini: the API that the caller uses',
       field: 'surface',
     },
   },

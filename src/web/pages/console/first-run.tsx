@@ -187,7 +187,7 @@ function FirstAnswer({ call, onDone }: { readonly call: FirstCall; onDone(): voi
   const to = useConsolePath()
   const answer = useModelCall()
   const messages = [{ role: 'user', content: prompt }] as const
-  const run = () => answer.send({ dialect: 'chat', key: apiKey.secret, model, messages, maxTokens: outputTokensMax })
+  const run = () => answer.send({ surface: 'chat', key: apiKey.secret, model, messages, maxTokens: outputTokensMax })
   useEffect(run, [])
   const finish = () => {
     close()

@@ -4,10 +4,10 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { ApiError, apiErrorOf } from '../api.ts'
 
-export type Dialect = keyof typeof dialects
+export type Surface = keyof typeof surfaces
 
 export interface PlaygroundRequest {
-  readonly dialect: Dialect
+  readonly surface: Surface
   readonly key: string
   readonly model: string
   /** The last one is the user's. */
@@ -55,7 +55,7 @@ export interface PlaygroundAnswer {
 }
 
 /** The name, the path, header options of curl, and headers of a browser's request. */
-export const dialects = {
+export const surfaces = {
   chat: {
     label: 'OpenAI Chat Completions',
     path: '/v1/chat/completions',
@@ -77,7 +77,7 @@ export const dialects = {
 } as const
 
 /** The parts of a message with images, the images first. */
-const imageParts: Readonly<Record<Dialect, (text: string, images: readonly string[]) => readonly object[]>> = {
+const imageParts: Readonly<Record<Surface, (text: string, images: readonly string[]) => readonly object[]>> = {
   chat: (text, images) => [...images.map((url) => ({ type: 'image_url', image_url: { url } })), { type: 'text', text }],
   responses: (text, images) => [
     ...images.map((image_url) => ({ type: 'input_image', image_url })),
@@ -93,13 +93,13 @@ const imageParts: Readonly<Record<Dialect, (text: string, images: readonly strin
 }
 
 export function bodyOf(request: PlaygroundRequest): object {
-  const { dialect, model, system = '', maxTokens, temperature, topP, effort, tool } = request
+  const { surface, model, system = '', maxTokens, temperature, topP, effort, tool } = request
   const messages = request.messages.map(({ role, content, images = [] }) => ({
     role,
-    content: images.length === 0 ? content : imageParts[dialect](content, images),
+    content: images.length === 0 ? content : imageParts[surface](content, images),
   }))
   const sampling = { ...(temperature !== undefined && { temperature }), ...(topP !== undefined && { top_p: topP }) }
-  if (dialect === 'messages') {
+  if (surface === 'messages') {
     const tools = tool && [{ name: tool.name, description: tool.description, input_schema: tool.parameters }]
     const instructions = system !== '' && { system }
     return {
@@ -113,7 +113,7 @@ export function bodyOf(request: PlaygroundRequest): object {
       ...(tools && { tools }),
     }
   }
-  if (dialect === 'responses') {
+  if (surface === 'responses') {
     // Unlike the other APIs, this one takes schemas as strict unless told otherwise.
     const tools = tool && [{ type: 'function', ...tool, strict: false }]
     const instructions = system !== '' && { instructions: system }
@@ -190,7 +190,7 @@ async function callModel(
   signal: AbortSignal,
   onProgress: (answer: Pick<CallState, 'text' | 'reasoning' | 'toolCalls'>) => void,
 ): Promise<PlaygroundAnswer | ApiError> {
-  const { path, headers } = dialects[request.dialect]
+  const { path, headers } = surfaces[request.surface]
   const response = await fetch(path, {
     method: 'POST',
     headers: { 'content-type': 'application/json', ...headers(request.key) },
@@ -212,7 +212,7 @@ async function callModel(
   return { requestId: response.headers.get('x-request-id') ?? '', problem }
 }
 
-/** The fields used of the dialects' events. */
+/** The fields used of the surfaces' events. */
 interface StreamEvent {
   readonly type?: string
   readonly choices?: readonly {

@@ -22,11 +22,11 @@ import {
   bodyOf,
   type CallState,
   type ChatMessage,
-  type Dialect,
-  dialects,
   idleCall,
   imageTypes,
   type PlaygroundRequest,
+  type Surface,
+  surfaces,
   type Tool,
   useModelCall,
 } from './model-call.ts'
@@ -34,16 +34,16 @@ import { usePlace } from './navigation.ts'
 import { Dialog, useOverlay } from './overlay.tsx'
 import { playgroundKeyName, readOwnKeyModels } from './workspace-data.ts'
 
-const dialectOptions = Object.entries(dialects).map(([value, { label }]) => ({ value, label }))
+const surfaceOptions = Object.entries(surfaces).map(([value, { label }]) => ({ value, label }))
 
 export function PlaygroundView({ address }: ConsoleData) {
-  const [query, change] = useAddressQuery(['model', 'other', 'dialect'])
+  const [query, change] = useAddressQuery(['model', 'other', 'surface'])
   const catalog = useApi('getCatalog', {})
   const { workspaces, current } = useWorkspaces()
   const may = useMay()
   const reader = current && may('listCredentials', current.id) ? current.id : undefined
   const own = useQuery(reader, () => readOwnChatModels(reader ?? ''))
-  const dialect = Object.hasOwn(dialects, query.dialect) ? (query.dialect as Dialect) : 'chat'
+  const surface = Object.hasOwn(surfaces, query.surface) ? (query.surface as Surface) : 'chat'
   return (
     <>
       {own.error && <ErrorNotice error={own.error} retry={own.reload} />}
@@ -68,16 +68,16 @@ export function PlaygroundView({ address }: ConsoleData) {
                 />
                 <Field
                   label="API"
-                  value={dialect}
-                  options={dialectOptions}
+                  value={surface}
+                  options={surfaceOptions}
                   isWide
-                  onChange={(next) => change({ dialect: next })}
+                  onChange={(next) => change({ surface: next })}
                 />
               </div>
               {workspaces && !current && (
                 <p class="hint">Choose a workspace to include the models that its own provider keys unlock.</p>
               )}
-              <Prompt models={other ? [model, other] : [model]} dialect={dialect} address={address} />
+              <Prompt models={other ? [model, other] : [model]} surface={surface} address={address} />
             </>
           )
         }}
@@ -146,7 +146,7 @@ function priceNote({ price, own_key: isOwn }: CatalogEntry): string {
 interface PromptProps {
   /** One, or two side by side. */
   readonly models: readonly [CatalogEntry, ...CatalogEntry[]]
-  readonly dialect: Dialect
+  readonly surface: Surface
   readonly address: string
 }
 
@@ -165,7 +165,7 @@ interface Turn extends Message {
   readonly answers: readonly CallState[]
 }
 
-function Prompt({ models, dialect, address }: PromptProps) {
+function Prompt({ models, surface, address }: PromptProps) {
   const { open } = useOverlay()
   const [prompt, setPrompt] = useState('hello from the other side of the gate')
   const attached = useImages(models.every(({ tags }) => tags.includes('vision')))
@@ -184,7 +184,7 @@ function Prompt({ models, dialect, address }: PromptProps) {
   const maxTokens = Math.max(1, Math.floor(Number(settings.maxTokens) || 1))
   const isReasoning = models.every(({ tags }) => tags.includes('reasoning'))
   const requestFor = (at: number, turns: readonly Turn[], message: Message, key = ''): PlaygroundRequest => ({
-    ...{ dialect, key, model: (models[at] ?? first).id, system: settings.system.trim(), maxTokens },
+    ...{ surface, key, model: (models[at] ?? first).id, system: settings.system.trim(), maxTokens },
     messages: [...turns.flatMap((turn) => messagesOf(turn, at)), userMessage(message)],
     effort: isReasoning ? settings.effort : '',
     ...{ temperature: numberOf(settings.temperature), topP: numberOf(settings.topP), ...(tool && { tool }) },
@@ -580,7 +580,7 @@ function useKeySource() {
 }
 
 function CodeDialog({ request, address }: { readonly request: PlaygroundRequest; readonly address: string }) {
-  const { path, auth, headers } = dialects[request.dialect]
+  const { path, auth, headers } = surfaces[request.surface]
   const body = bodyOf({ ...request, messages: request.messages.map(withoutImageData) })
   const javascript = `const response = await fetch(${JSON.stringify(address + path)}, {
   method: "POST",

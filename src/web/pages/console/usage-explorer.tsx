@@ -11,6 +11,7 @@ import { Button, Segments } from '../components.tsx'
 import { type Column, DataTable } from '../table.tsx'
 import { Amount, causeText, saveFile } from './components.tsx'
 import { useTimeFormats } from './context.tsx'
+import { firstTokenText } from './figures.ts'
 import { navigate } from './navigation.ts'
 import { type ChartSeries, chartColors, colorOf, restLabel, UsageChart } from './usage-chart.tsx'
 
@@ -43,8 +44,8 @@ export const metrics = [
   { value: 'requests', label: 'Requests', isSum: true },
   { value: 'tokens', label: 'Tokens', isSum: true },
   { value: 'errors', label: 'Errors', isSum: true },
-  { value: 'p50', label: 'p50', isSum: false },
-  { value: 'p95', label: 'p95', isSum: false },
+  { value: 'p50', label: 'First token (p50)', isSum: false },
+  { value: 'p95', label: 'First token (p95)', isSum: false },
   { value: 'cache', label: 'Cache hit rate', isSum: false },
 ] as const
 export type Metric = (typeof metrics)[number]
@@ -228,8 +229,16 @@ const seriesColumns: readonly Column<SeriesRow>[] = [
   { label: 'Requests', isNumber: true, show: ({ requests }) => exactCount(requests) },
   { label: 'Errors', isNumber: true, show: ({ errors }) => exactCount(errors) },
   { label: 'Tokens', isNumber: true, show: (row) => exactCount(metricOf('tokens', row) ?? 0) },
-  { label: 'p50', isNumber: true, show: ({ first_event_ms: first }) => (first ? shortMs(first.p50) : '–') },
-  { label: 'p95', isNumber: true, show: ({ first_event_ms: first }) => (first ? shortMs(first.p95) : '–') },
+  {
+    label: 'First token (p50)',
+    isNumber: true,
+    show: ({ first_event_ms: first }) => (first ? firstTokenText(first.p50) : '–'),
+  },
+  {
+    label: 'First token (p95)',
+    isNumber: true,
+    show: ({ first_event_ms: first }) => (first ? firstTokenText(first.p95) : '–'),
+  },
   {
     label: 'Cache hits',
     isNumber: true,
