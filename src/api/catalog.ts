@@ -53,7 +53,7 @@ const priceSchema = z.union([
 const figuresSchema = z
   .object({ p50: z.number(), p95: z.number(), samples: z.number(), window_ms: z.number() })
   .nullable()
-  .describe('null = no traffic yet.')
+  .describe('Of streamed answers; null = none in the last hour.')
 
 const routeSchema = z.object({
   provider: z.string(),
@@ -65,6 +65,7 @@ const routeSchema = z.object({
   wait_ms: z.number().nullable().describe('The minimum time until this state can change.'),
   why: z.string().nullable().describe('The cause of the last failure.'),
   rehearsal: z.boolean().describe('Served from inside the gateway, with failures on purpose.'),
+  answered: z.boolean().describe('It answered a request in the last hour, streamed or not.'),
   first_event_ms: figuresSchema,
   tokens_per_second: figuresSchema,
 })

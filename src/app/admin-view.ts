@@ -91,13 +91,14 @@ function shownRoutes(
         wait_ms: reading?.state.waitMs ?? null,
         why: reading?.state.why ?? null,
         rehearsal: providers.get(providerId)?.ignoresHealth ?? false,
+        answered: reading?.isProven ?? false,
         first_event_ms: figures(reading?.firstEventMs),
         tokens_per_second: figures(reading?.tokensPerSecond),
       }
     })
 }
 
-/** null = no traffic yet. */
+/** null = no streamed answer in the last hour. */
 function figures(quantiles: RouteReading['firstEventMs']) {
   if (!quantiles) return null
   const { p50, p95, samples, windowMs } = quantiles

@@ -277,15 +277,28 @@ test('a snapshot has every route with its figures', () => {
   expect(platform).toEqual({
     route: route(),
     state: healthy,
+    isProven: true,
     firstEventMs: { p50: 250, p95: 250, p99: 250, samples: 1, windowMs: 3000 },
     tokensPerSecond: { p50: 50, p95: 50, p99: 50, samples: 1, windowMs: 3000 },
   })
   expect(own).toEqual({
     route: route({ credentialId: 'cred_1' }),
     state: { state: 'parked', factor: 0, waitMs: 897_000, why: 'out of quota', isGuess: true },
+    isProven: false,
     firstEventMs: undefined,
     tokensPerSecond: undefined,
   })
+})
+
+test('an answer that is not streamed shows for an hour that a route works', () => {
+  const { clock, health, route } = createBench()
+  health.recordOk(route(), clock.monotonicMs())
+  const isProven = () => health.snapshot().map((reading) => reading.isProven)
+  expect(isProven()).toEqual([true])
+  clock.jump(3600)
+  expect(isProven()).toEqual([true])
+  clock.jump(1)
+  expect(isProven()).toEqual([false])
 })
 
 describe('the only route, in a cooldown of our own guess', () => {

@@ -4,7 +4,7 @@
 import type { Clock } from '../kernel/clock.ts'
 import { onlyRoute } from '../telemetry/request-record.ts'
 import type { AttemptFault, FaultClass } from './faults.ts'
-import { firstEventLimitMs, type Quantiles } from './latency.ts'
+import { firstEventLimitMs, type Quantiles, sampleAgeMaxMs } from './latency.ts'
 import { type Excluded, type HealthPlan, type PlanPreferences, planWithHealth, type Rankable } from './plan.ts'
 import {
   type Cooldown,
@@ -75,7 +75,9 @@ export interface RouteReading {
   /** Its base URL is for operators only. */
   readonly route: RouteHealth
   readonly state: RouteState
-  /** undefined = no traffic in the last hour. */
+  /** It answered in the last hour, streamed or not. */
+  readonly isProven: boolean
+  /** undefined = no streamed answer in the last hour. */
   readonly firstEventMs: Quantiles | undefined
   readonly tokensPerSecond: Quantiles | undefined
 }
@@ -198,6 +200,7 @@ export function createHealth(deps: HealthDependencies) {
       return Array.from(routes.all(), (route) => ({
         route,
         state: routeState(route, nowMs),
+        isProven: route.answeredMs !== undefined && nowMs - route.answeredMs <= sampleAgeMaxMs,
         firstEventMs: route.latency.firstEventMs.quantiles(nowMs),
         tokensPerSecond: route.latency.tokensPerSecond.quantiles(nowMs),
       }))

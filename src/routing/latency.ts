@@ -4,7 +4,7 @@
 
 const samplesMax = 128
 /** Older samples no longer describe the provider. */
-const sampleAgeMaxMs = 3_600_000
+export const sampleAgeMaxMs = 3_600_000
 
 /** Fewer samples decide nothing. */
 export const samplesMin = 20

@@ -63,7 +63,14 @@ export async function runHere(
   }
 }
 
-const route = { priority: 1, weight: 1, health: 'healthy', first_event_ms: null, tokens_per_second: null } as const
+const route = {
+  priority: 1,
+  weight: 1,
+  health: 'healthy',
+  answered: false,
+  first_event_ms: null,
+  tokens_per_second: null,
+} as const
 const model = {
   context_tokens: null,
   max_output_tokens: null,

@@ -155,6 +155,7 @@ function shown(entry: ModelEntry, rehearsal: boolean): CatalogEntry {
       wait_ms: null,
       why: null,
       rehearsal,
+      answered: false,
       first_event_ms: null,
       tokens_per_second: null,
     })),

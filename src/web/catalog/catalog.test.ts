@@ -33,7 +33,8 @@ const row = { input: '1.00', output: '2.00', cache_read: '0.10', cache_write: '1
 function route(part: Partial<CatalogRoute> = {}): CatalogRoute {
   const names = { provider: 'acme', upstream_model: 'large', rehearsal: false }
   const healthy = { health: 'healthy', factor: 1, wait_ms: null, why: null } as const
-  return { ...names, ...healthy, priority: 1, weight: 1, first_event_ms: null, tokens_per_second: null, ...part }
+  const measured = { answered: false, first_event_ms: null, tokens_per_second: null }
+  return { ...names, ...healthy, ...measured, priority: 1, weight: 1, ...part }
 }
 
 function entry(id: string, part: Partial<CatalogEntry> = {}): CatalogEntry {
@@ -293,14 +294,14 @@ describe('measurements', () => {
     expect(hasEnoughSamples({ ...figures, samples: 20 })).toBe(true)
     expect(hasEnoughSamples(figures)).toBe(false)
     expect(missingFigureText(figures, false)).toBe('not enough traffic yet (n = 19)')
-    expect(missingFigureText(null, false)).toBe('no traffic yet')
+    expect(missingFigureText(null, false)).toBe('no streams yet')
     // However many requests it had.
     expect(missingFigureText(null, true)).toBe('not measured')
   })
 
   test('give a model a status', () => {
     const text = (part: Partial<CatalogEntry>) => modelStatus(entry('a/b', part)).text
-    const used = route({ first_event_ms: figures })
+    const used = route({ answered: true })
     // An unused route has not shown that it works.
     expect(text({})).toBe('no recent traffic')
     expect(text({ routes: [used] })).toBe('healthy')

@@ -21,7 +21,7 @@ const healths: Readonly<Record<string, readonly [StatusLevel, string]>> = {
 }
 
 /** Green only if requests have shown it: an unused route is neither healthy nor failing. */
-export function routeStatus({ health, wait_ms, why, rehearsal, first_event_ms: figures }: CatalogRoute): ShownStatus {
+export function routeStatus({ health, wait_ms, why, rehearsal, answered }: CatalogRoute): ShownStatus {
   // The sandbox has no health.
   if (rehearsal && health === 'healthy')
     return {
@@ -29,7 +29,7 @@ export function routeStatus({ health, wait_ms, why, rehearsal, first_event_ms: f
       text: 'simulated',
       detail: 'The sandbox answers inside the gateway and fails only on purpose.',
     }
-  if (health === 'healthy' && figures === null) {
+  if (health === 'healthy' && !answered) {
     const last = why ? ` Last fault: ${why}` : ''
     return { level: 'off', text: 'no recent traffic', detail: `No answer in the last hour shows its state.${last}` }
   }
@@ -79,7 +79,7 @@ export function hasEnoughSamples(figures: Figures | null): figures is Figures {
 /** Shown instead of a number. */
 export function missingFigureText(figures: Figures | null, isUnmeasured: boolean): string {
   if (isUnmeasured) return 'not measured'
-  return figures ? `not enough traffic yet (n = ${figures.samples})` : 'no traffic yet'
+  return figures ? `not enough traffic yet (n = ${figures.samples})` : 'no streams yet'
 }
 
 /** `41 s`, `12 min`, `3 h`. */
