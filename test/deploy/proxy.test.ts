@@ -3,8 +3,12 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { post } from '../parts/ask.ts'
 import type { CrashGateway } from '../parts/crash-gateway.ts'
+import { createThrowAwayFolder } from '../parts/engines.ts'
+import { freePort } from '../parts/free-port.ts'
+import { startGateway } from '../parts/gateway.ts'
 import { findPostgresPrograms, sharedPostgres } from '../parts/postgres.ts'
 import { findNginx } from '../replicas/fleet/nginx.ts'
+import { until } from '../replicas/fleet/proof.ts'
 import { ask, createSite, root, type Site } from './site.ts'
 
 // Two gateways on one PostgreSQL behind the nginx of the compose file, with only its addresses and paths changed.
@@ -115,5 +119,54 @@ describe.skipIf(!installed)('behind the proxy of the compose file', () => {
     const [first, second] = gateways
     expect(await first?.stop()).toBe(0)
     for (let call = 0; call < 20; call++) expect((await ask(url, second?.key ?? '', 'sandbox/echo')).status).toBe(200)
+  })
+})
+
+describe.skipIf(nginx === undefined)('behind the nginx of the deployment page, in front of one gateway', () => {
+  test('pages, streams and client addresses pass, metrics do not', async () => {
+    await using cleanup = new AsyncDisposableStack()
+    const gateway = await startGateway({ env: { TOLLGATE_TRUSTED_PROXIES: '127.0.0.1' } })
+    cleanup.defer(() => gateway.stop())
+    const folder = cleanup.use(createThrowAwayFolder()).path
+    const port = freePort()
+    const page = readFileSync(join(root, 'docs/operate/deploy.md'), 'utf8')
+    const server = /```nginx\n(.*?)```/s.exec(page)?.[1] ?? ''
+    // Without a certificate, and with the addresses of the test.
+    const block = server
+      .replace('listen 443 ssl', `listen 127.0.0.1:${port}`)
+      .replace(/^ *ssl_.*\n/gm, '')
+      .replace('127.0.0.1:8080', new URL(gateway.url).host)
+    const paths = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
+      (name) => `${name}_temp_path ${folder}/${name};`,
+    )
+    const file = join(folder, 'nginx.conf')
+    const head = `daemon off;\nmaster_process off;\npid ${folder}/pid;\nerror_log stderr;\nevents {}\n`
+    writeFileSync(file, `${head}http {\naccess_log off;\n${paths.join('\n')}\n${block}}\n`)
+    const proxy = Bun.spawn([nginx ?? '', '-p', folder, '-c', file], { stdout: 'ignore', stderr: 'pipe' })
+    cleanup.defer(() => proxy.kill('SIGKILL'))
+    const url = `http://127.0.0.1:${port}`
+    await until(async () => {
+      if (proxy.exitCode !== null) throw new Error(await new Response(proxy.stderr).text())
+      return await fetch(`${url}/readyz`).then(
+        ({ status }) => status === 200,
+        () => false,
+      )
+    })
+    const streamed = await ask(url, gateway.key, 'sandbox/echo')
+    expect([streamed.status, (await fetch(`${url}/metrics`)).status]).toEqual([200, 404])
+    const token = readFileSync(join(gateway.dataFolder, 'admin-token'), 'utf8').trim()
+    const management = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+    const { data } = await (await fetch(`${url}/api/workspaces`, { headers: management })).json()
+    const projects = await fetch(`${url}/api/workspaces/${data[0].id}/projects`, { headers: management })
+    const [project] = (await projects.json()).data
+    const body = JSON.stringify({ name: 'office', sources: ['192.0.2.0/24'] })
+    const made = await fetch(`${url}/api/projects/${project.id}/keys`, { method: 'POST', headers: management, body })
+    const { secret } = await made.json()
+    // On this machine the client's own address is a trusted one, so that what it forwards counts.
+    const from = async (address: string) => {
+      const headers = { authorization: `Bearer ${secret}`, 'x-forwarded-for': address }
+      return (await fetch(`${url}/v1/models`, { headers })).status
+    }
+    expect([made.status, await from('192.0.2.7'), await from('198.51.100.7')]).toEqual([201, 200, 403])
   })
 })
