@@ -112,7 +112,7 @@ function reasonFor({ candidate: { isOwn, refusal }, fault, skippedAs, calls = 0 
   if (refusal) return "cannot be called with the workspace's own key"
   if (fault.class === 'refused our credential') {
     return isOwn
-      ? "rejected the workspace's own credential (replace it in the console under Providers)"
+      ? "rejected the workspace's own credential (replace it: console → Providers & routes, or `tollgate credentials put`)"
       : "rejected the gateway's credential (the operator of this gateway has to replace it)"
   }
   if (fault.class === 'out of quota') {

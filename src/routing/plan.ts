@@ -381,7 +381,7 @@ interface Place extends Rated<Rankable> {
   readonly rivals: number
 }
 
-/** `own credential, priority 1, weight 3, slow start at 40 %` */
+/** `own credential, priority 1, weight 3, slow start: 40 % of its share` */
 function placeReason({ candidate, state, firstEvent, policy, mode, isSticky, isOutlier, rivals }: Place): string {
   const { route, health } = candidate
   let text = health.credentialId === platformCredential ? '' : 'own credential, '
@@ -392,7 +392,7 @@ function placeReason({ candidate, state, firstEvent, policy, mode, isSticky, isO
   if (mode === 'panic') return `${text}, tried because no route is known to work`
   if (state.state === 'probing') return `${text}, tested after an ejection`
   if (state.factor === 1) return text
-  return `${text}, ${state.state === 'slow start' ? 'slow start' : 'overloaded'} at ${Math.round(state.factor * 100)} %`
+  return `${text}, ${state.state === 'slow start' ? 'slow start' : 'overloaded'}: ${Math.round(state.factor * 100)} % of its share`
 }
 
 function choiceReason(

@@ -292,8 +292,10 @@ describe('reasons', () => {
   })
 
   test('name a reduced weight, and why a failing route is tried', () => {
-    expect(reasons([rated('a', { state: slowStart })])).toEqual(['priority 1, slow start at 10 %'])
-    expect(reasons([rated('a', { state: { ...healthy, factor: 0.5 } })])).toEqual(['priority 1, overloaded at 50 %'])
+    expect(reasons([rated('a', { state: slowStart })])).toEqual(['priority 1, slow start: 10 % of its share'])
+    expect(reasons([rated('a', { state: { ...healthy, factor: 0.5 } })])).toEqual([
+      'priority 1, overloaded: 50 % of its share',
+    ])
     expect(reasons([rated('a', { state: probe }), rated('b', { priority: 2 })])[0]).toBe(
       'priority 1, tested after an ejection',
     )

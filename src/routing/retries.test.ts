@@ -311,7 +311,7 @@ describe('the error', () => {
     )
     Object.assign(scene.candidates[0] as Candidate, { isOwn: true })
     expect((await scene.failure()).message).toContain(
-      "a rejected the workspace's own credential (replace it in the console under Providers)",
+      "a rejected the workspace's own credential (replace it: console → Providers & routes, or `tollgate credentials put`)",
     )
   })
 
