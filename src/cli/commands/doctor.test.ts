@@ -136,6 +136,7 @@ test('tests each provider key, finds wrong ones and shows none', async () => {
     'closed wrong',
   ])
   expect(of('provider')[2]?.what).toBe('wrong (tollgate.yaml:3) refuses the key (401)')
+  expect(of('provider')[2]?.advice).toBe('replace it; tollgate.yaml:3 names it')
   expect(of('clock')[0]?.what).toEndWith("agrees with a provider's")
   expect(out).not.toContain('canary')
   const text = await doctor(folder, env)

@@ -304,6 +304,9 @@ async function checkProviders(config: Config, clock: Clock) {
   return { findings, dated: dated[0] }
 }
 
+/** `tollgate.yaml:3`, as opposed to the name of a variable. */
+const isPlace = /:\d+$/
+
 function findingOf({ id, source, endpoints, apiKey }: Provider, { verdict, status, why = '' }: Probe): Finding {
   const name = `${id} (${source})`
   const baseUrl = endpoints[0]?.baseUrl ?? ''
@@ -318,7 +321,11 @@ function findingOf({ id, source, endpoints, apiKey }: Provider, { verdict, statu
       return found('ok', accepts)
     case 'refused':
       return apiKey
-        ? found('wrong', `refuses the key (${status})`, `replace it where it comes from: ${source}`)
+        ? found(
+            'wrong',
+            `refuses the key (${status})`,
+            isPlace.test(source) ? `replace it; ${source} names it` : `replace ${source}`,
+          )
         : found('wrong', `needs a key (${status})`, 'add an api_key to its entry')
     case 'out of credit':
       return found('wrong', `accepts the key, but its account has no credit (${status})`, 'top it up there')
