@@ -156,17 +156,20 @@ describe.skipIf(nginx === undefined)('behind the nginx of the deployment page, i
     expect([streamed.status, (await fetch(`${url}/metrics`)).status]).toEqual([200, 404])
     const token = readFileSync(join(gateway.dataFolder, 'admin-token'), 'utf8').trim()
     const management = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
-    const { data } = await (await fetch(`${url}/api/workspaces`, { headers: management })).json()
-    const projects = await fetch(`${url}/api/workspaces/${data[0].id}/projects`, { headers: management })
-    const [project] = (await projects.json()).data
-    const body = JSON.stringify({ name: 'office', sources: ['192.0.2.0/24'] })
-    const made = await fetch(`${url}/api/projects/${project.id}/keys`, { method: 'POST', headers: management, body })
-    const { secret } = await made.json()
+    const manage = async (path: string, body?: object) => {
+      const init = body && { method: 'POST', body: JSON.stringify(body) }
+      const response = await fetch(url + path, { headers: management, ...init })
+      return (await response.json()) as { readonly data: readonly { readonly id: string }[]; readonly secret: string }
+    }
+    const [workspace] = (await manage('/api/workspaces')).data
+    const [project] = (await manage(`/api/workspaces/${workspace?.id}/projects`)).data
+    const key = { name: 'office', sources: ['192.0.2.0/24'] }
+    const { secret } = await manage(`/api/projects/${project?.id}/keys`, key)
     // On this machine the client's own address is a trusted one, so that what it forwards counts.
     const from = async (address: string) => {
       const headers = { authorization: `Bearer ${secret}`, 'x-forwarded-for': address }
       return (await fetch(`${url}/v1/models`, { headers })).status
     }
-    expect([made.status, await from('192.0.2.7'), await from('198.51.100.7')]).toEqual([201, 200, 403])
+    expect([await from('192.0.2.7'), await from('198.51.100.7')]).toEqual([200, 403])
   })
 })
