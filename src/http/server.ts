@@ -199,6 +199,8 @@ export class IncomingRequest extends ReceivedBody implements ClientRequest {
 
 const crlf = '\r\n'
 const lastChunk = Buffer.from('0\r\n\r\n')
+/** The length of a chunk with up to eight digits, and two ends of lines. */
+const chunkFrameMax = 12
 const continueLine = Buffer.from('HTTP/1.1 100 Continue\r\n\r\n')
 const nothing = new Uint8Array(0)
 const copyOf = Uint8Array.prototype.slice
@@ -521,13 +523,15 @@ class ServerConnection implements SocketControl, AnswerSink {
   #sendChunk(bytes: Uint8Array, after: Uint8Array = nothing): void {
     const head = this.#heldHead
     this.#heldHead = ''
-    const before = bytes.length === 0 ? head : `${head}${bytes.length.toString(16)}\r\n`
-    let end = before.length + bytes.length
-    const length = end + 2 + after.length
+    const length = head.length + chunkFrameMax + bytes.length + after.length
     const chunk = length <= scratch.length ? scratch : Buffer.allocUnsafe(length)
-    chunk.write(before, 'latin1')
-    chunk.set(bytes, before.length)
+    let end = head === '' ? 0 : chunk.write(head, 'latin1')
     if (bytes.length > 0) {
+      end = writeHex(chunk, end, bytes.length)
+      chunk[end++] = carriageReturn
+      chunk[end++] = lineFeed
+      chunk.set(bytes, end)
+      end += bytes.length
       chunk[end++] = carriageReturn
       chunk[end++] = lineFeed
     }
@@ -630,6 +634,16 @@ const reasons: Readonly<Record<number, string>> = {
   503: 'Service Unavailable',
   504: 'Gateway Timeout',
   505: 'HTTP Version Not Supported',
+}
+
+const hexDigits = Buffer.from('0123456789abcdef')
+
+/** Writes a number above zero and returns where it ends. */
+function writeHex(into: Uint8Array, start: number, number: number): number {
+  let at = start
+  for (let bits = (31 - Math.clz32(number)) & ~3; bits >= 0; bits -= 4)
+    into[at++] = hexDigits[(number >>> bits) & 15] ?? 0
+  return at
 }
 
 function hasToken(value: string | null | undefined, token: string): boolean {

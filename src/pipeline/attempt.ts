@@ -18,7 +18,7 @@ import { type AttemptFault, attemptFault, cannotCarry, classifyFault, refusesRea
 import type { Health } from '../routing/health.ts'
 import type { Candidate } from '../routing/plan.ts'
 import { ByteBuffer, openBrace, space } from '../wire/bytes.ts'
-import { isEncoded, readResponseBody, readResponseStart } from '../wire/read-body.ts'
+import { isEncoded, readResponseBody, readResponseStart, type TakePiece } from '../wire/read-body.ts'
 import { SseOverflow } from '../wire/sse.ts'
 import {
   AttemptDeadline,
@@ -38,7 +38,7 @@ export interface OpenStream {
   readonly candidate: Candidate
   readonly lane: Lane['name']
   readonly warnings: readonly Warning[]
-  readonly reader: { read(): Promise<{ done: boolean; value?: Uint8Array | undefined }> }
+  readonly reader: { read(take?: TakePiece): Promise<{ done: boolean; value?: Uint8Array | undefined }> }
   readonly relay: StreamRelay
   readonly first: Uint8Array
   readonly timeouts: RouteTimeouts

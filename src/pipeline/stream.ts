@@ -37,7 +37,7 @@ interface StreamInput {
   settle(end: End, relay: StreamRelay | undefined): Promise<Settled>
 }
 
-/** It writes to the client's socket, without a queue in between (docs/decisions/0075). */
+/** It writes to the client's socket, without a queue in between (docs/decisions/0075, 0085). */
 export function streamAnswer(deps: StreamDependencies, input: StreamInput): AnswerStream {
   return new Pump(deps, input)
 }
@@ -56,6 +56,10 @@ class Pump implements AnswerStream, Watched {
   /** Why we aborted the upstream call, if we did. */
   #abortedFor: Interruption | undefined
   #pendingRead: PendingRead | undefined
+  /** The client's socket takes no more; resolves when it does. */
+  #full: Promise<void> | undefined
+  /** By a failpoint. */
+  #paused: Promise<void> | undefined
   /** The end of the answer by a shutdown. */
   #expiring: Promise<void> | undefined
 
@@ -70,31 +74,42 @@ class Pump implements AnswerStream, Watched {
 
   /** The whole answer. The server calls it once. */
   async run(sink: AnswerSink): Promise<void> {
-    const { reach } = this.#deps
     this.#sink = sink
     try {
       await this.#open(sink)
-      const stream = this.#stream
-      const { hold } = this.#request
-      // One promise per read and nothing else: this loop runs for every event of every stream.
-      while (stream && this.#phase === 'flowing') {
-        this.#pendingRead = stream.reader.read()
-        const { done, value } = await this.#pendingRead
-        const paused = reach('mid_stream')
-        if (paused) await paused
-        if (this.#isOver()) break
-        this.#pendingRead = undefined
-        const full = this.#forward(sink, stream, done ? stream.relay.end() : stream.relay.push(value ?? nothing))
-        if (stream.relay.finished || stream.relay.fault) await this.#endReply(sink, stream, done)
-        else if (done) await this.#interrupt(sink, interruptions.closed)
-        else if (hold && stream.relay.outputBytes >= hold.growAtBytes) await this.#grow(sink, stream, hold)
-        if (full) await this.#untilTaken(full)
-      }
+      if (this.#stream) await this.#forwardAll(sink, this.#stream)
     } catch (error) {
       if (!this.#isOver()) await this.#endByError(sink, error)
     }
     // The server ends the answer when this returns.
     await this.#expiring
+  }
+
+  async #forwardAll(sink: AnswerSink, stream: OpenStream): Promise<void> {
+    const { hold } = this.#request
+    const { reader, relay } = stream
+    const mustGrow = () => hold !== undefined && relay.outputBytes >= hold.growAtBytes
+    // Nearly every event of every stream comes this way, so it makes no promise.
+    const take = (piece: Uint8Array): Uint8Array | undefined => {
+      if (this.#isOver()) return piece
+      this.#forward(sink, stream, relay.push(piece))
+      const isMoreToDo = this.#full || this.#paused || relay.finished || relay.fault || mustGrow()
+      return isMoreToDo ? nothing : undefined
+    }
+    while (this.#phase === 'flowing') {
+      this.#pendingRead = reader.read(take)
+      const { done, value } = await this.#pendingRead
+      if (this.#isOver()) return
+      this.#pendingRead = undefined
+      if (done) this.#forward(sink, stream, relay.end())
+      else if (value && value !== nothing) this.#forward(sink, stream, relay.push(value))
+      if (this.#paused) await this.#paused
+      if (this.#isOver()) return
+      if (relay.finished || relay.fault) await this.#endReply(sink, stream, done)
+      else if (done) await this.#interrupt(sink, interruptions.closed)
+      else if (hold && mustGrow()) await this.#grow(sink, stream, hold)
+      if (this.#full) await this.#untilTaken(this.#full)
+    }
   }
 
   /** Waits for the answer of a provider and forwards the bytes that were read before. */
@@ -114,18 +129,20 @@ class Pump implements AnswerStream, Watched {
     this.#stream = answer
     this.#phase = 'flowing'
     this.#clocks.opened(this.#deps.ticker.nowMs)
-    const full = this.#forward(sink, answer, answer.first)
+    this.#forward(sink, answer, answer.first)
     if (answer.relay.finished || answer.relay.fault) await this.#endReply(sink, answer, false)
-    if (full) await this.#untilTaken(full)
+    if (this.#full) await this.#untilTaken(this.#full)
   }
 
-  /** Forwards bytes to the client; a promise if its socket takes no more for now. */
-  #forward(sink: AnswerSink, { relay }: OpenStream, bytes: Uint8Array): Promise<void> | undefined {
-    const { nowMs } = this.#deps.ticker
-    this.#clocks.received(nowMs, relay.outputBytes)
-    if (bytes.length === 0) return undefined
-    this.#clocks.sent(nowMs)
-    return sink.write(bytes)
+  #forward(sink: AnswerSink, { relay }: OpenStream, bytes: Uint8Array): void {
+    const { reach, ticker } = this.#deps
+    this.#clocks.received(ticker.nowMs, relay.outputBytes)
+    if (bytes.length === 0) this.#full = undefined
+    else {
+      this.#clocks.sent(ticker.nowMs)
+      this.#full = sink.write(bytes)
+    }
+    this.#paused = reach('mid_stream')
   }
 
   /** The provider is not read until the client has read more. */

@@ -19,8 +19,15 @@ export interface MessageBody {
   cancel(): Promise<void>
 }
 
+/**
+ * Gets the pieces that arrive while a read waits, at once and without a promise. It returns undefined if the read is to wait
+ * on, and otherwise what the read returns.
+ */
+export type TakePiece = (piece: Uint8Array) => Uint8Array | undefined
+
 export interface BodyReader {
-  read(): Promise<BodyPiece>
+  /** Not every body calls `take`; pieces that came before the read are returned. */
+  read(take?: TakePiece): Promise<BodyPiece>
   cancel(): Promise<void>
 }
 

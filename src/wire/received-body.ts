@@ -2,7 +2,7 @@
 // While more is unread than `unreadMax`, the connection is not read, so that the sender has to wait.
 
 import { ByteBuffer } from './bytes.ts'
-import type { BodyPiece, BodyReader, MessageBody } from './read-body.ts'
+import type { BodyPiece, BodyReader, MessageBody, TakePiece } from './read-body.ts'
 
 /** The connection that a body comes from. */
 export interface BodySource {
@@ -25,6 +25,7 @@ export abstract class ReceivedBody implements MessageBody, BodyReader {
   #others: Uint8Array[] | undefined
   #unreadBytes = 0
   #reading: PromiseWithResolvers<BodyPiece> | undefined
+  #take: TakePiece | undefined
 
   /** Ends the reading before the end of the body. */
   abstract cancel(): Promise<void>
@@ -33,7 +34,7 @@ export abstract class ReceivedBody implements MessageBody, BodyReader {
     return this
   }
 
-  read(): Promise<BodyPiece> {
+  read(take?: TakePiece): Promise<BodyPiece> {
     const piece = this.#first
     if (piece) {
       this.#first = this.#others?.shift()
@@ -43,6 +44,7 @@ export abstract class ReceivedBody implements MessageBody, BodyReader {
     }
     if (this.#failure) return Promise.reject(this.#failure.error)
     if (this.isComplete) return finished
+    this.#take = take
     this.#reading = Promise.withResolvers()
     return this.#reading.promise
   }
@@ -65,11 +67,7 @@ export abstract class ReceivedBody implements MessageBody, BodyReader {
 
   protected receivePiece(piece: Uint8Array): void {
     if (piece.length === 0) return
-    if (this.#reading) {
-      this.#reading.resolve({ done: false, value: piece })
-      this.#reading = undefined
-      return
-    }
+    if (this.#reading) return this.#endRead(this.#reading, piece)
     if (!this.#first) this.#first = piece
     else if (this.#others) this.#others.push(piece)
     else this.#others = [piece]
@@ -77,16 +75,27 @@ export abstract class ReceivedBody implements MessageBody, BodyReader {
     if (this.#unreadBytes > unreadMax) this.source?.pause()
   }
 
+  #endRead(reading: PromiseWithResolvers<BodyPiece>, piece: Uint8Array): void {
+    try {
+      const value = this.#take ? this.#take(piece) : piece
+      if (!value) return
+      reading.resolve({ done: false, value })
+    } catch (error) {
+      reading.reject(error)
+    }
+    this.#reading = this.#take = undefined
+  }
+
   protected completeBody(): void {
     this.isComplete = true
     this.#reading?.resolve(done)
-    this.#reading = undefined
+    this.#reading = this.#take = undefined
   }
 
   protected failBody(error: unknown): void {
     this.#failure = { error }
     this.#reading?.reject(error)
-    this.#reading = undefined
+    this.#reading = this.#take = undefined
   }
 
   protected dropUnread(): void {
