@@ -146,7 +146,7 @@ describe('a configuration of LiteLLM', () => {
     const message = 'Model `cohere/command-a-03-2025` is off: this gateway has no key for cohere.'
     expect([status, JSON.parse(text).error.message]).toEqual([
       404,
-      `${message} The operator of this gateway can set COHERE_API_KEY and restart it. A workspace can store its own key.`,
+      `${message} The operator of this gateway can restart it with COHERE_API_KEY. A workspace can store its own key.`,
     ])
   })
 

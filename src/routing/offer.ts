@@ -237,7 +237,7 @@ function providersOff({ id, routes }: Model, needsOf: OfferInput['needsOf']): Fa
   const providers = [...new Set(routes.map(({ providerId }) => providerId))]
   const enabling = providers.map(needsOf).flatMap((names) => (names.length > 0 ? [names.join(' and ')] : []))
   const operator =
-    enabling.length > 0 ? ` The operator of this gateway can set ${enabling.join(', or ')} and restart it.` : ''
+    enabling.length > 0 ? ` The operator of this gateway can restart it with ${enabling.join(', or with ')}.` : ''
   const message = `Model \`${id}\` is off: this gateway has no key for ${providers.join(' or ')}.${operator} A workspace can store its own key.`
   return new Failure('NOT_FOUND', message, { param: 'model', cause: 'no_route' })
 }

@@ -58,7 +58,7 @@ async function seenBy(key: string, off: readonly string[] = []): Promise<readonl
 }
 
 function isOff(id: string): string {
-  return `Model \`${id}\` is off: this gateway has no key for groq. The operator of this gateway can set GROQ_API_KEY and restart it. A workspace can store its own key.`
+  return `Model \`${id}\` is off: this gateway has no key for groq. The operator of this gateway can restart it with GROQ_API_KEY. A workspace can store its own key.`
 }
 
 /** The name that was asked for is all in which two refusals may differ. */
