@@ -102,7 +102,9 @@ forEachEngine((engine) => {
     const { management, invite, accept, accounts, refused, workspaceId } = await setUp(engine)
     await using _ = management
     const first = await invite('Ada@Example.com', 'admin', workspaceId)
-    expect(await accounts.lookAt(secretOf(first.url))).toMatchObject({ email: 'ada@example.com', isKnown: false })
+    expect(await accounts.lookAt(secretOf(first.url))).toMatchObject({
+      ...{ email: 'ada@example.com', isKnown: false, as: 'admin of acme' },
+    })
     expect(statusOf(await accept(first.url, 'Ada', 'short'))).toBe('INVALID_REQUEST')
     // Two at the same time: one succeeds.
     const both = await Promise.all([accept(first.url), accept(first.url)])

@@ -18,6 +18,7 @@ import {
   resetPassword,
   spentLink,
 } from '../tenancy/people.ts'
+import { findWorkspace } from '../tenancy/workspaces.ts'
 
 /** Why a sign-in was refused, as in the audit log. */
 export type Refusal = 'password' | 'link' | 'oidc'
@@ -49,8 +50,11 @@ export interface Accounts {
   isOpen(): boolean
   signUp(request: Request, account: NewAccount): Promise<PersonId | Failure>
   signIn(request: Request, account: { email: string; password: string }): Promise<PersonId | Failure>
-  /** For the page; undefined = it cannot be used. `isKnown`: the address has an account, whose password is required. */
-  lookAt(secret: string): Promise<(OpenLink & { readonly isKnown: boolean }) | undefined>
+  /**
+   * For the page; undefined = it cannot be used. `isKnown`: the address has an account, whose password is required.
+   * `as`: what an invitation makes of its person, such as `member of acme`.
+   */
+  lookAt(secret: string): Promise<(OpenLink & { readonly isKnown: boolean; readonly as?: string }) | undefined>
   /** Accepts an invitation, or sets the new password. */
   useLink(request: Request, input: { link: string; name: string; password: string }): Promise<PersonId | Failure>
 }
@@ -122,7 +126,12 @@ export function createAccounts(deps: AccountsDependencies): Accounts {
     },
     async lookAt(secret) {
       const link = await findLink(database.sql, secret, clock.now())
-      return link && { ...link, isKnown: (await findPerson(database.sql, { email: link.email })) !== undefined }
+      if (!link) return undefined
+      const isKnown = (await findPerson(database.sql, { email: link.email })) !== undefined
+      if (link.kind === 'reset') return { ...link, isKnown }
+      const { role, workspaceId } = link
+      const workspace = workspaceId === undefined ? undefined : await findWorkspace(database.sql, workspaceId)
+      return { ...link, isKnown, as: workspace ? `${role} of ${workspace.name}` : role }
     },
     async useLink(request, { link: secret, name, password }) {
       const link = await findLink(database.sql, secret, clock.now())

@@ -90,8 +90,9 @@ export function createConsolePages(deps: ConsolePagesDependencies, show: ShowPag
     if (actor && !(actor instanceof Failure) && secret === null) {
       const viewer = await viewerOf(request, actor)
       const place = placeOf(path)
-      if (!place || !isVisible(place.section, viewer)) {
-        return await show(request, { kind: 'notice', title: 'Page not found', data: noSuchPage }, 404)
+      if (!place) return await show(request, { kind: 'notice', title: noSuchPage.title, data: noSuchPage }, 404)
+      if (!isVisible(place.section, viewer)) {
+        return await show(request, { kind: 'notice', title: noAccess.title, data: noAccess }, 403)
       }
       const workspaces = await workspacesOf(request)
       const isKnown = place.scope === allWorkspaces ? viewer.isOperator : workspaces.includes(place.scope)
@@ -184,7 +185,9 @@ export function createConsolePages(deps: ConsolePagesDependencies, show: ShowPag
   }
   const linkData = async (secret: string): Promise<LinkData> => {
     const link = await deps.accounts.lookAt(secret)
-    return link ? { kind: link.kind, email: link.email, isKnown: link.isKnown } : { kind: 'spent' }
+    if (!link) return { kind: 'spent' }
+    const { kind, email, isKnown, as } = link
+    return { kind, email, isKnown, ...(as !== undefined && { as }) }
   }
   const signIn = async (request: Request): Promise<Response> => {
     const credentials = await readCredentials(request)
@@ -312,6 +315,12 @@ const noWorkspace = {
 const noSuchPage = {
   title: 'Page not found',
   text: 'The console has no page at this address.',
+  links: [{ href: '/console', label: 'Open the console' }],
+} as const
+
+const noAccess = {
+  title: 'No access to this page',
+  text: 'Your role does not include it.',
   links: [{ href: '/console', label: 'Open the console' }],
 } as const
 

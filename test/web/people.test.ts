@@ -167,7 +167,8 @@ browserTest(
         expect([path, name, await button(viewer, name).count()]).toEqual([path, name, 0])
       }
     }
-    expect((await viewer.goto(`${harness.gateway.url}/console/people`))?.status()).toBe(404)
+    expect((await viewer.goto(`${harness.gateway.url}/console/people`))?.status()).toBe(403)
+    expect(await viewer.locator('main h1').textContent()).toBe('No access to this page')
 
     // The operator sees what a viewer sees, and stops.
     await operator.reload()

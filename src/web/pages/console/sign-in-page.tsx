@@ -76,7 +76,13 @@ export function SignInPage(props: SignInData) {
       {link && link.kind !== 'spent' ? (
         <>
           <p>
-            For <strong>{link.email}</strong>.
+            For <strong>{link.email}</strong>
+            {link.as !== undefined && (
+              <>
+                , as <strong>{link.as}</strong>
+              </>
+            )}
+            .
           </p>
           {/* Someone who has an account proves it with their password; everyone else chooses one. */}
           <SignInForm
