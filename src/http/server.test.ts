@@ -1,5 +1,5 @@
-import { afterAll, expect, spyOn, test } from 'bun:test'
-import type { SocketHandler, TCPSocketListenOptions } from 'bun'
+import { afterAll, expect, test } from 'bun:test'
+import { openOwnSocket } from '../../test/parts/own-socket.ts'
 import { connect, type RawConnection } from '../../test/parts/raw-client.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { type Answer, type AnswerSink, PlainAnswer } from '../pipeline/answer.ts'
@@ -19,8 +19,9 @@ afterAll(() => {
   }
 })
 
+const onDefect = (error: unknown) => new Response(String(error), { status: 500 })
+
 function start(serve: (request: IncomingRequest) => Answer | Promise<Answer>, idleSeconds = 60) {
-  const onDefect = (error: unknown) => new Response(String(error), { status: 500 })
   const place = { host: '127.0.0.1', port: 0, sharesPort: false, idleSeconds, clock: systemClock }
   const server = new HttpServer({ ...place, serve, onDefect })
   servers.push(server)
@@ -399,49 +400,23 @@ test('a client that closes its sending side after its answer was sent gets all o
   expect(response === 'closed' ? 0 : response.body.length).toBe(400_000)
 })
 
-/** A connection whose socket is the test's: it takes as many bytes as there is room, and lists what else is done to it. */
-function onOwnSocket(serve: () => Answer) {
-  const listening = spyOn(Bun, 'listen').mockReturnValue({ port: 0, stop() {} } as never)
-  start(serve)
-  const [options] = listening.mock.calls[0] as unknown as [TCPSocketListenOptions<never>]
-  listening.mockRestore()
-  const handlers = options.socket as unknown as Record<keyof SocketHandler, (...given: unknown[]) => void>
-  const calls: string[] = []
-  const socket = {
-    room: Number.POSITIVE_INFINITY,
-    calls,
-    setNoDelay() {},
-    write(_: Uint8Array, __ = 0, length = _.length) {
-      const taken = Math.min(length, socket.room)
-      socket.room -= taken
-      return taken
-    },
-    timeout: (seconds: number) => void calls.push(`timeout ${seconds}`),
-    end: () => void calls.push('end'),
-    shutdown: () => void calls.push('shutdown'),
-    terminate: () => void calls.push('terminate'),
-  }
-  handlers.open(socket)
-  return { socket, handlers }
-}
-
 test('the time that a client may be silent starts again when it takes part of its answer', () => {
-  const { socket, handlers } = onOwnSocket(() => new PlainAnswer(new Uint8Array(300_000), {}))
+  const { socket, tell } = openOwnSocket({ serve: () => new PlainAnswer(new Uint8Array(300_000), {}), onDefect })
   socket.room = 1000
-  handlers.data(socket, bytes('GET / HTTP/1.1\r\nhost: x\r\n\r\n'))
+  tell('data', bytes('GET / HTTP/1.1\r\nhost: x\r\n\r\n'))
   socket.calls.length = 0
   socket.room = 1000
-  handlers.drain(socket)
+  tell('drain')
   expect(socket.calls).toEqual(['timeout 60'])
-  handlers.timeout(socket)
+  tell('timeout')
   expect(socket.calls).toEqual(['timeout 60', 'terminate'])
 })
 
 test('an answer that is on its way is not reset when its client is slow to close', () => {
-  const { socket, handlers } = onOwnSocket(() => new PlainAnswer(new Uint8Array(3), {}))
-  handlers.data(socket, bytes('GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n'))
+  const { socket, tell } = openOwnSocket({ serve: () => new PlainAnswer(new Uint8Array(3), {}), onDefect })
+  tell('data', bytes('GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n'))
   expect(socket.calls.at(-2)).toBe('shutdown')
-  handlers.timeout(socket)
+  tell('timeout')
   expect(socket.calls).not.toContain('terminate')
   expect(socket.calls.at(-1)).toBe('end')
 })

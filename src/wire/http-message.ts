@@ -295,8 +295,8 @@ abstract class MessageReader<Head> {
       const head = this.parse(latin1Slice.call(bytes, at, end))
       at = end + blankLine.length
       if (head === undefined) continue
-      this.head = head
       this.#begin(this.frame(head))
+      this.head = head
       return at
     }
   }

@@ -2,7 +2,8 @@
 
 import { authTarget } from './auth-target.ts'
 import { configTarget } from './config-target.ts'
-import { httpTarget } from './http-target.ts'
+import { httpConnectionTarget } from './http-connection-target.ts'
+import { httpTargets } from './http-target.ts'
 import { jsonTargets } from './json-targets.ts'
 import { managementTarget } from './management-target.ts'
 import { requestTargets } from './request-targets.ts'
@@ -12,7 +13,8 @@ import type { FuzzTarget } from './target.ts'
 
 export const targets: readonly FuzzTarget[] = [
   ...jsonTargets,
-  httpTarget,
+  ...httpTargets,
+  httpConnectionTarget,
   sseTarget,
   ...requestTargets,
   ...streamTargets,

@@ -153,7 +153,7 @@ interface Taken {
 }
 
 /** One complete response off the front; a body without a length ends with the connection. */
-function takeResponse(received: Buffer, bodyless: boolean, isClosed: boolean): Taken | undefined {
+export function takeResponse(received: Buffer, bodyless: boolean, isClosed: boolean): Taken | undefined {
   const headEnd = received.indexOf('\r\n\r\n')
   if (headEnd < 0) return undefined
   const [first = '', ...lines] = received.subarray(0, headEnd).toString('latin1').split('\r\n')
@@ -176,6 +176,7 @@ function takeChunked(received: Buffer, start: number, taken: (body: Buffer, end:
     const lineEnd = received.indexOf('\r\n', at)
     if (lineEnd < 0) return undefined
     const size = Number.parseInt(received.subarray(at, lineEnd).toString('latin1'), 16)
+    if (Number.isNaN(size)) throw new Error(`not a chunk: ${received.subarray(at, at + 100)}`)
     const end = lineEnd + 2 + size + 2
     if (received.length < end) return undefined
     if (size === 0) return taken(Buffer.concat(chunks), end)

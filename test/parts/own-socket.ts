@@ -1,0 +1,64 @@
+// A connection of the HTTP server on a socket that the test plays: it takes as many bytes as there is room, and lists what
+// else is done to it.
+
+import type { SocketHandler, TCPSocketListenOptions } from 'bun'
+import { HttpServer, type ServerOptions } from '../../src/http/server.ts'
+import { systemClock } from '../../src/kernel/clock.ts'
+
+type Event = 'data' | 'drain' | 'timeout' | 'end' | 'close'
+
+export class OwnSocket {
+  /** How many bytes it takes before the next `drain`. */
+  room = Number.POSITIVE_INFINITY
+  readonly calls: string[] = []
+  readonly #taken: Buffer[] = []
+
+  get received(): Buffer {
+    return Buffer.concat(this.#taken)
+  }
+
+  write(bytes: Uint8Array, start = 0, length = bytes.length): number {
+    const taken = Math.min(length, this.room)
+    this.room -= taken
+    if (this.calls.some((call) => call === 'shutdown' || call === 'end' || call === 'terminate'))
+      this.calls.push('late write')
+    if (taken > 0) this.#taken.push(Buffer.from(bytes.subarray(start, start + taken)))
+    return taken
+  }
+
+  setNoDelay(): void {}
+  pause(): void {}
+  resume(): void {}
+  timeout(seconds: number): void {
+    this.calls.push(`timeout ${seconds}`)
+  }
+  end(): void {
+    this.calls.push('end')
+  }
+  shutdown(): void {
+    this.calls.push('shutdown')
+  }
+  terminate(): void {
+    this.calls.push('terminate')
+  }
+}
+
+/** `tell`: what happens to the socket, as the runtime reports it. */
+export function openOwnSocket({ serve, onDefect }: Pick<ServerOptions, 'serve' | 'onDefect'>) {
+  const { listen } = Bun
+  let handlers: SocketHandler<unknown> | undefined
+  Bun.listen = ((options: TCPSocketListenOptions<unknown>) => {
+    handlers = options.socket
+    return { port: 0, stop() {} }
+  }) as never
+  const place = { host: '', port: 0, sharesPort: false, idleSeconds: 60, clock: systemClock }
+  const server = new HttpServer({ ...place, serve, onDefect })
+  Bun.listen = listen
+  const socket = new OwnSocket()
+  const call = (name: 'open' | Event, ...rest: unknown[]): void => {
+    const handler = handlers?.[name] as ((...given: unknown[]) => void) | undefined
+    handler?.(socket, ...rest)
+  }
+  call('open')
+  return { server, socket, tell: (event: Event, bytes?: Uint8Array) => call(event, bytes) }
+}
