@@ -69,7 +69,7 @@ export interface AppDependencies extends Base {
   readonly sharesPort?: boolean
 }
 
-/** How long a silent connection may live between requests. */
+/** How long a connection may be silent within a request. */
 const idleSeconds = 60
 /** A load balancer in front of several replicas needs a moment to notice that one is leaving. */
 const sharedDrainDelayMs = 5_000

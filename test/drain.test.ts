@@ -129,3 +129,20 @@ test('an open page that comes back while a gateway stops does not keep it from s
   expect(await follow()).toBe(503)
   expect(await stopped).toBe(true)
 })
+
+test('a gateway that leaves serves kept connections once more, and asks their clients to connect elsewhere', async () => {
+  const gateway = await startGateway({ env: { TOLLGATE_DRAIN_DELAY_SECONDS: '60' } })
+  const kept = await connect(gateway.url)
+  const closingOf = async (connection: RawConnection) => {
+    await connection.send('GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n')
+    const response = await connection.response()
+    return response === 'closed' ? response : response.headers.get('connection')
+  }
+  expect(await closingOf(kept)).toBeNull()
+  const stopped = gateway.app.stop()
+  expect(await closingOf(kept)).toBe('close')
+  await kept.closed
+  expect(await closingOf(await connect(gateway.url))).toBe('close')
+  gateway.app.shortenDrain()
+  await stopped
+})

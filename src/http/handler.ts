@@ -68,7 +68,7 @@ export interface HandlerDependencies {
   onDefect(error: unknown, id: RequestId): Failure
   /** The client's address; undefined = unknown. */
   addressOf(request: ClientRequest): string | undefined
-  /** How long a connection may be idle between requests. */
+  /** How long a connection may be silent within a request. */
   readonly idleSeconds: number
 }
 

@@ -39,7 +39,7 @@ export class ListenFault {
 }
 
 export function listen(options: ListenOptions) {
-  const { host, port, idleSeconds, clock, handler, exact = {}, refusePath, sharesPort = false, onDefect } = options
+  const { handler, exact = {}, refusePath, sharesPort = false } = options
   const exactPaths = new Map(Object.entries(exact))
   /** Of requests that are handed on as a `Request`. */
   const addresses = new WeakMap<object, IncomingRequest>()
@@ -55,12 +55,12 @@ export function listen(options: ListenOptions) {
   }
   let server: HttpServer
   try {
-    server = new HttpServer({ host, port, idleSeconds, clock, sharesPort, serve, onDefect })
+    server = new HttpServer({ ...options, sharesPort, serve })
   } catch (error) {
     return new ListenFault(error instanceof Error && 'code' in error ? String(error.code) : 'unknown')
   }
   const shortened = Promise.withResolvers<boolean>()
-  const shownHost = host.includes(':') ? `[${host}]` : host
+  const shownHost = options.host.includes(':') ? `[${options.host}]` : options.host
   return {
     url: `http://${shownHost}:${server.port}`,
     /**
@@ -68,6 +68,7 @@ export function listen(options: ListenOptions) {
      * still do not end are cut off. Resolves to whether all ended by themselves.
      */
     async stop({ delayMs, drainMs }: StopTimes, onOverdue: () => void): Promise<boolean> {
+      server.isLeaving = true
       if (delayMs > 0) await within(delayMs, shortened.promise)
       const stopped = server.stop().then(() => true)
       if (await within(drainMs, Promise.race([stopped, shortened.promise]))) return true

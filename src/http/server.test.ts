@@ -412,6 +412,37 @@ test('the time that a client may be silent starts again when it takes part of it
   expect(socket.calls).toEqual(['timeout 60', 'terminate'])
 })
 
+test('between requests a connection may be silent for twelve minutes', () => {
+  const { socket, tell } = openOwnSocket({ serve: () => new PlainAnswer(new Uint8Array(3000), {}), onDefect })
+  for (let requests = 0; requests < 2; requests++) {
+    tell('data', bytes('GET / HTTP/1.1\r\nhost: x\r\n\r\n'))
+    for (let minutes = 1; minutes < 12; minutes++) {
+      socket.calls.length = 0
+      tell('timeout')
+      expect(socket.calls).toEqual(['timeout 60'])
+    }
+  }
+  tell('timeout')
+  expect(socket.calls).toEqual(['timeout 60', 'end'])
+})
+
+test('a head has a minute from its first byte on, and no more for each further one', () => {
+  const { socket, tell } = openOwnSocket({ serve: () => new PlainAnswer(new Uint8Array(3000), {}), onDefect })
+  tell('data', bytes('GET / HTTP/1.1\r\nhost: x\r\n\r\n'))
+  socket.calls.length = 0
+  tell('data', bytes('GET / HTT'))
+  tell('data', bytes('P/1.1\r\n'))
+  expect(socket.calls).toEqual(['timeout 60'])
+  tell('timeout')
+  expect(socket.calls).toEqual(['timeout 60', 'end'])
+})
+
+test('a connection on which nothing is asked is closed after a minute', () => {
+  const { socket, tell } = openOwnSocket({ serve: () => new PlainAnswer(new Uint8Array(0), {}), onDefect })
+  tell('timeout')
+  expect(socket.calls).toEqual(['timeout 60', 'end'])
+})
+
 test('an answer that is on its way is not reset when its client is slow to close', () => {
   const { socket, tell } = openOwnSocket({ serve: () => new PlainAnswer(new Uint8Array(3), {}), onDefect })
   tell('data', bytes('GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n'))

@@ -18,7 +18,7 @@ export interface ServerOptions {
   readonly port: number
   readonly sharesPort: boolean
   readonly clock: Clock
-  /** How long a connection may be silent. */
+  /** How long a connection may be silent within a request and before the first; between requests, twelve times as long. */
   readonly idleSeconds: number
   serve(request: IncomingRequest, socket: SocketControl): Answer | Promise<Answer>
   /** The response to an unexpected error; its details go to the log, never to the caller. */
@@ -33,7 +33,9 @@ export class HttpServer {
   #dateLine = ''
   /** The number of requests being answered. */
   running = 0
-  isStopping = false
+  /** Every answer is the last one on its connection, so that clients connect elsewhere before this gateway stops. */
+  isLeaving = false
+  #isStopping = false
 
   /** Throws if the port cannot be used; the error has a code. */
   constructor(readonly options: ServerOptions) {
@@ -67,12 +69,12 @@ export class HttpServer {
 
   closed(connection: ServerConnection): void {
     this.#connections.delete(connection)
-    if (this.isStopping && this.#connections.size === 0) this.#stopped.resolve()
+    if (this.#isStopping && this.#connections.size === 0) this.#stopped.resolve()
   }
 
   /** Accepts no more connections, closes idle ones, and resolves when the others have ended with their answers. */
   stop(): Promise<void> {
-    this.isStopping = true
+    this.#isStopping = this.isLeaving = true
     this.#listener.stop()
     for (const connection of this.#connections) connection.endIfIdle()
     if (this.#connections.size === 0) this.#stopped.resolve()
@@ -93,7 +95,7 @@ function handlersOf(server: HttpServer): SocketHandler<ServerConnection> {
     },
     data: (socket, bytes) => socket.data.received(bytes),
     drain: (socket) => socket.data.drained(),
-    timeout: (socket) => socket.data.close(),
+    timeout: (socket) => socket.data.timedOut(),
     end: (socket) => socket.data.close(),
     error(socket, error) {
       // An error of the network has a code; the others are thrown by the functions here.
@@ -216,6 +218,12 @@ const target = /^(\/|https?:\/\/[a-z0-9._:[\]-]+([/?]|$))/i
 const left = new Error('the client has left')
 /** How long a client that was sent its last answer may take to close its side. */
 const lingerSeconds = 8
+/**
+ * How often the idle time may pass between two requests. Twelve minutes are longer than most proxies and clients keep a
+ * connection (Google's load balancer: ten): a request that is sent while we close would be lost. Counted in parts, because
+ * sockets of the runtime do not report a silence of more than four minutes.
+ */
+const silencesMax = 12
 
 class ServerConnection implements SocketControl, AnswerSink {
   readonly #reader = new RequestReader()
@@ -242,6 +250,8 @@ class ServerConnection implements SocketControl, AnswerSink {
   #expectsContinue = false
   /** How long it may be silent; 0 = for ever. */
   #idleSeconds: number
+  /** How often the idle time has passed since the last request; before the first it may not. */
+  #silences = silencesMax
 
   constructor(
     private readonly server: HttpServer,
@@ -331,6 +341,12 @@ class ServerConnection implements SocketControl, AnswerSink {
     this.#taken?.resolve()
   }
 
+  timedOut(): void {
+    const isIdle = !this.#isClosed && !this.#request && !this.#reader.hasBegun && this.#unsent.length === 0
+    if (isIdle && ++this.#silences < silencesMax) this.#arm()
+    else this.close()
+  }
+
   /** A whole answer that the system has taken still reaches the client; part of one is reset, so that it does not look whole. */
   close(): void {
     if (this.#isAnswering || this.#unsent.length > 0) this.socket.terminate()
@@ -369,6 +385,7 @@ class ServerConnection implements SocketControl, AnswerSink {
   /** The head of a request has to arrive within the time that a connection may be silent; its body, piece by piece. */
   #read(bytes: Uint8Array): void {
     const reader = this.#reader
+    const hadBegun = reader.hasBegun
     let piece: Uint8Array
     try {
       piece = reader.read(bytes)
@@ -377,8 +394,8 @@ class ServerConnection implements SocketControl, AnswerSink {
       return this.#refuse(fault)
     }
     const { head } = reader
+    if (!hadBegun || head) this.#arm()
     if (!head) return
-    this.#arm()
     const begun = this.#request
     const request = begun ?? new IncomingRequest(head, this, piece.length > 0 || !reader.isComplete)
     request.receive(piece)
@@ -399,7 +416,7 @@ class ServerConnection implements SocketControl, AnswerSink {
     this.#isAnswered = false
     const connection = head.get('connection')
     const isKept = !hasToken(connection, 'close') && (!head.isHttp10 || hasToken(connection, 'keep-alive'))
-    if (!isKept || this.server.isStopping) this.#isLast = true
+    if (!isKept || this.server.isLeaving) this.#isLast = true
     // HTTP/1.0 has no 100.
     this.#expectsContinue = !request.isReceived && !head.isHttp10 && hasToken(head.get('expect'), '100-continue')
     this.server.running++
@@ -570,6 +587,7 @@ class ServerConnection implements SocketControl, AnswerSink {
     this.#reader.reset()
     if (this.#isLast) return this.#closeWhenSent()
     this.#idleSeconds = this.server.options.idleSeconds
+    this.#silences = 0
     this.#arm()
     this.#readEarly()
   }
