@@ -93,6 +93,14 @@ export function sidewaysPixels(page: Page): Promise<unknown> {
   return page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth')
 }
 
+/** How many inputs are wider than their field, so that they cover the next one. */
+export function widerThanFields(page: Page): Promise<unknown> {
+  return page.evaluate(`[...document.querySelectorAll('.field')].flatMap((field) => {
+    const right = Math.ceil(field.getBoundingClientRect().right)
+    return [...field.querySelectorAll('input, select, textarea')].filter((each) => each.getBoundingClientRect().right > right)
+  }).length`)
+}
+
 /** Chromium's sum of the layout shifts since the page was opened. */
 export async function layoutShift(page: Page): Promise<number> {
   const sum = await page.evaluate(`(() => {

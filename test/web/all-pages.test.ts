@@ -4,7 +4,15 @@
 import { afterAll, beforeAll, expect } from 'bun:test'
 import { isoTime, systemClock } from '../../src/kernel/clock.ts'
 import { seriousFaults, seriousFaultsInBoth } from '../parts/axe.ts'
-import { browserTest, layoutShift, openContext, sidewaysPixels, type WatchedPage, watchPage } from '../parts/browser.ts'
+import {
+  browserTest,
+  layoutShift,
+  openContext,
+  sidewaysPixels,
+  type WatchedPage,
+  watchPage,
+  widerThanFields,
+} from '../parts/browser.ts'
 import { allPages, type ListedThings } from './all-pages.ts'
 import { type ConsoleHarness, type Made, startConsole } from './console-harness.ts'
 
@@ -76,9 +84,10 @@ browserTest.each(names)('%s: nothing moves while it loads, it fits, and axe find
       rows,
     }
     const pixels = await sidewaysPixels(page)
-    found.push({ width, isStill: shift < 0.05 || shift, fits, pixels })
+    const tooWide = await widerThanFields(page)
+    found.push({ width, isStill: shift < 0.05 || shift, fits, pixels, tooWide })
   }
-  expect(found).toEqual([1280, 390].map((width) => ({ width, isStill: true, fits: true, pixels: 0 })))
+  expect(found).toEqual([1280, 390].map((width) => ({ width, isStill: true, fits: true, pixels: 0, tooWide: 0 })))
   const onPhone = await seriousFaults(page)
   // Only styles depend on the width, and a document keeps axe.
   await page.setViewportSize({ width: 1280, height: 844 })
