@@ -125,6 +125,9 @@ browserTest(
     await member.goto(`${harness.gateway.url}/console/keys`)
     await member.waitForSelector('text=No keys yet')
     await button(member, 'New key').waitFor()
+    // The project has the admin's key, which a member does not see.
+    await member.goto(`${harness.gateway.url}/console/projects`)
+    await member.locator('tr', { hasText: 'web' }).getByText('0 active keys of yours').waitFor()
     await member.goto(`${harness.gateway.url}/console/account`)
     await button(member, 'New token').click()
     await field(member, 'Name').fill('script')

@@ -12,7 +12,7 @@ import { Checkbox, Field, pairLines } from '../form.tsx'
 import { useQuery, useUniqueId } from '../hooks.ts'
 import { type Column, DataTable } from '../table.tsx'
 import { type Action, Actions, Card, DetailHead, emptyState, QueryView, RowMenu, Section } from './components.tsx'
-import { Moment, useMay } from './context.tsx'
+import { Moment, useMay, useViewer } from './context.tsx'
 import { type Row as KeyRow, keyColumns, keyPath, readKeys } from './keys-page.tsx'
 import { LimitsDialog, LimitsList } from './limits.tsx'
 import { useConsolePath, useTitle } from './navigation.ts'
@@ -278,11 +278,19 @@ function FileCopy({ workspace, project, keys }: Row) {
   return <CopyButton text={yaml} what={`YAML of ${project.name}`} label="From file, copy YAML" />
 }
 
+/** Members see only the keys that they created. */
+function KeyCount({ keys, workspace }: Row) {
+  const { grants } = useViewer()
+  const active = countOf(keys.filter(({ status }) => status === 'active').length, 'active key')
+  const isMember = grants.some(({ workspaceId, role }) => workspaceId === workspace.id && role === 'member')
+  return <>{isMember ? `${active} of yours` : active}</>
+}
+
 const columns: readonly Column<Row>[] = [
   {
     label: 'Project',
     show: ({ project }) => <span class="row-name">{project.name}</span>,
-    note: ({ keys }) => countOf(keys.filter(({ status }) => status === 'active').length, 'active key'),
+    note: (row) => <KeyCount {...row} />,
   },
   {
     label: 'Models',
