@@ -20,7 +20,8 @@ import { spendPath } from './spend.ts'
 export interface SocketControl {
   /** The number of requests being answered. */
   readonly pendingRequests: number
-  timeout(request: ClientRequest, seconds: number): void
+  /** How long the connection may be silent from now on; 0 = for ever. */
+  timeout(seconds: number): void
   close(): void
 }
 
@@ -275,12 +276,12 @@ class ClientSocket implements Connection {
   ) {}
 
   keepOpen(): void {
-    if (!this.#isKept) this.server.timeout(this.request, 0)
+    if (!this.#isKept) this.server.timeout(0)
     this.#isKept = true
   }
 
   rearm(): void {
-    if (this.#isKept) this.server.timeout(this.request, this.deps.idleSeconds)
+    if (this.#isKept) this.server.timeout(this.deps.idleSeconds)
   }
 
   drop(): void {

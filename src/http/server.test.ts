@@ -490,6 +490,37 @@ test('a streamed answer that fails by a defect is reported and broken off', asyn
   expect(connection.received()).not.toContain('0\r\n\r\n')
 })
 
+test('a response that cannot be sent ends only its own connection', async () => {
+  const reported: unknown[] = []
+  const used = new Response('read before')
+  await used.text()
+  const { socket, tell } = openOwnSocket({
+    serve: () => used,
+    onDefect(error) {
+      reported.push(error)
+      return new Response()
+    },
+  })
+  tell('data', bytes('GET / HTTP/1.1\r\nhost: x\r\n\r\n'))
+  while (reported.length === 0) await Bun.sleep(1)
+  expect(reported).toHaveLength(1)
+  expect(socket.calls.at(-1)).toBe('terminate')
+})
+
+test.each([
+  ['a connection that was reset', 'ECONNRESET', 0],
+  ['an error that was thrown by a handler of the socket', undefined, 1],
+  ['an error of the runtime in a handler of the socket', 'ERR_INVALID_STATE', 1],
+])('%s: %p is reported as a defect %d times', (_, code, times) => {
+  const reported: unknown[] = []
+  const { tell } = openOwnSocket({
+    serve: () => new Response(),
+    onDefect: (error) => new Response(`${reported.push(error)}`),
+  })
+  tell('error', Object.assign(new Error(), code === undefined ? {} : { code }))
+  expect(reported).toHaveLength(times)
+})
+
 test('a signal aborts when the client leaves before its answer', async () => {
   const aborted = Promise.withResolvers<void>()
   const began = Promise.withResolvers<void>()

@@ -98,8 +98,8 @@ function handlersOf(server: HttpServer): SocketHandler<ServerConnection> {
     timeout: (socket) => socket.data.timedOut(),
     end: (socket) => socket.data.close(),
     error(socket, error) {
-      // An error of the network has a code; the others are thrown by the functions here.
-      if (!('code' in error)) server.options.onDefect(error)
+      // An error of the network has the code of the system; the others are thrown by the functions here.
+      if (!('code' in error) || String(error.code).startsWith('ERR_')) server.options.onDefect(error)
       socket.data.close()
     },
     close: (socket) => socket.data.closed(),
@@ -269,7 +269,7 @@ class ServerConnection implements SocketControl, AnswerSink {
     return this.server.running
   }
 
-  timeout(_request: unknown, seconds: number): void {
+  timeout(seconds: number): void {
     this.#idleSeconds = seconds
     if (!this.#isClosed) this.socket.timeout(seconds)
   }
@@ -442,7 +442,7 @@ class ServerConnection implements SocketControl, AnswerSink {
 
   #answer(answer: Answer, request: IncomingRequest): void {
     if (this.#request !== request) return abandon(answer, this.server)
-    if (answer instanceof Response) return void this.#sendResponse(answer, request)
+    if (answer instanceof Response) return void this.#sendResponse(answer, request).catch((error) => this.#fail(error))
     const { body, headers } = answer
     const lines = plainLines(headers, this.server.dateLine())
     if (lines instanceof Error) {
@@ -599,8 +599,18 @@ class ServerConnection implements SocketControl, AnswerSink {
       const early = this.#early
       this.#early = undefined
       this.resume()
-      if (early) this.received(early)
+      try {
+        if (early) this.received(early)
+      } catch (error) {
+        this.#fail(error)
+      }
     })
+  }
+
+  /** Ends only this connection by a defect: nothing else catches what is thrown outside the handlers of the socket. */
+  #fail(error: unknown): void {
+    this.server.options.onDefect(error)
+    this.close()
   }
 
   #refuse(fault: HttpFault): void {

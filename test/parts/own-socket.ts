@@ -5,7 +5,7 @@ import type { SocketHandler, TCPSocketListenOptions } from 'bun'
 import { HttpServer, type ServerOptions } from '../../src/http/server.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
 
-type Event = 'data' | 'drain' | 'timeout' | 'end' | 'close'
+type Event = 'open' | 'data' | 'drain' | 'timeout' | 'end' | 'error' | 'close'
 
 export class OwnSocket {
   /** How many bytes it takes before the next `drain`. */
@@ -55,10 +55,10 @@ export function openOwnSocket({ serve, onDefect }: Pick<ServerOptions, 'serve' |
   const server = new HttpServer({ ...place, serve, onDefect })
   Bun.listen = listen
   const socket = new OwnSocket()
-  const call = (name: 'open' | Event, ...rest: unknown[]): void => {
-    const handler = handlers?.[name] as ((...given: unknown[]) => void) | undefined
-    handler?.(socket, ...rest)
+  const tell = (event: Event, given?: Uint8Array | Error): void => {
+    const handler = handlers?.[event] as ((...all: unknown[]) => void) | undefined
+    handler?.(socket, given)
   }
-  call('open')
-  return { server, socket, tell: (event: Event, bytes?: Uint8Array) => call(event, bytes) }
+  tell('open')
+  return { server, socket, tell }
 }
