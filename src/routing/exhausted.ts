@@ -123,7 +123,8 @@ function reasonFor({ candidate: { isOwn, refusal }, fault, skippedAs, calls = 0 
   const seconds = skippedAs ? Math.ceil((fault.provider?.retryAfterMs ?? 0) / 1000) : 0
   const rest = skippedAs === 'ejected' ? 'cooling down' : 'paused'
   const times = calls > 1 ? ` after ${calls} tries` : ''
-  return `${describeFault(fault)}${times}${seconds > 0 ? `, ${rest} for ${seconds} s` : ''}`
+  const what = fault.class === 'garbled' ? 'invalid response' : describeFault(fault)
+  return `${what}${times}${seconds > 0 ? `, ${rest} for ${seconds} s` : ''}`
 }
 
 /** `503`, `timed out`: for messages and logs; never a provider's billing or credential text. */

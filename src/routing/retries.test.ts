@@ -295,6 +295,10 @@ describe('the error', () => {
     )
   })
 
+  test('says that a response was invalid', async () => {
+    expect((await startOne([garbled]).failure()).message).toContain('a is failing (invalid response after 3 tries).')
+  })
+
   test('names each of several providers', async () => {
     const failure = await startRoutes({ a: [attemptFault('timed out')], b: [busy] }).failure()
     expect(failure.message).toBe(

@@ -115,9 +115,9 @@ export const golden: readonly GoldenRow[] = [
   { fault: '429 cut in its body, with Retry-After: 7', ...movesOn(''), all: 'LIMIT_EXCEEDED 7', health: 'parked' },
   { fault: 'redirect', ...movesOn('redirecting'), health: 'ejected' },
   { fault: '200 with error event', ...passes(''), health: 'ejected' },
-  { fault: '200 with HTML', ...passes('garbled'), health: 'ejected' },
-  { fault: 'empty 200', ...passes('garbled'), health: 'ejected' },
-  { fault: 'truncated JSON', ...passes('garbled'), health: 'ejected' },
+  { fault: '200 with HTML', ...passes('invalid response'), health: 'ejected' },
+  { fault: 'empty 200', ...passes('invalid response'), health: 'ejected' },
+  { fault: 'truncated JSON', ...passes('invalid response'), health: 'ejected' },
   { fault: 'cut before content', ...passes('broken'), health: 'ejected' },
   {
     fault: 'cut after content',
@@ -126,6 +126,6 @@ export const golden: readonly GoldenRow[] = [
     whole: passes('broken'),
     health: 'ejected',
   },
-  { fault: 'oversized event', ...passes('garbled'), health: 'ejected' },
-  { fault: 'gzip body', ...passes('garbled'), health: 'ejected' },
+  { fault: 'oversized event', ...passes('invalid response'), health: 'ejected' },
+  { fault: 'gzip body', ...passes('invalid response'), health: 'ejected' },
 ]
