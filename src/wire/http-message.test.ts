@@ -1,5 +1,5 @@
-import { describe, expect, test } from 'bun:test'
-import { HttpFault, ResponseReader } from './http-message.ts'
+import { describe, expect, spyOn, test } from 'bun:test'
+import { HttpFault, RequestReader, ResponseReader } from './http-message.ts'
 
 const bytesOf = (text: string) => new Uint8Array(Buffer.from(text, 'latin1'))
 
@@ -218,4 +218,17 @@ test('mutated responses end in a response or a fault, the same however they are 
   }
   expect(outcomes.fault).toBeGreaterThan(2_000)
   expect(outcomes.read).toBeGreaterThan(2_000)
+})
+
+test('a head of many lines that comes byte by byte is not searched from its start each time', () => {
+  const head = bytesOf(`GET / HTTP/1.1\r\n${'a: b\r\n'.repeat(500)}host: a\r\n\r\n`)
+  const searching = spyOn(Buffer.prototype, 'indexOf')
+  const reader = new RequestReader()
+  for (let at = 0; at < head.length; at++) reader.read(head.slice(at, at + 1))
+  const searches = searching.mock.calls.length
+  searching.mockRestore()
+  expect(reader.head?.get('a')).toStartWith('b, b')
+  // One for each byte, and another for each line feed.
+  expect(searches).toBeGreaterThan(0)
+  expect(searches).toBeLessThan(2 * head.length)
 })

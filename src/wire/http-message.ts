@@ -229,8 +229,8 @@ abstract class MessageReader<Head> {
     return 0
   }
 
-  /** What has arrived of a head that is incomplete. */
-  protected checkPart(_part: Uint8Array): void {}
+  /** What has arrived of a head that is incomplete; all before `from` was checked before. */
+  protected checkPart(_part: Uint8Array, _from: number): void {}
 
   get isComplete(): boolean {
     return this.#state === 'complete'
@@ -248,11 +248,12 @@ abstract class MessageReader<Head> {
     let bytes = input
     let at = 0
     if (this.#state === 'head') {
-      if (this.#carry.length > 0) {
+      const carried = this.#carry.length
+      if (carried > 0) {
         bytes = Buffer.concat([this.#carry, input])
         this.#carry = nothing
       }
-      at = this.#readHead(bytes)
+      at = this.#readHead(bytes, carried)
       if (at < 0) return nothing
     }
     if (at === bytes.length) return nothing
@@ -279,17 +280,17 @@ abstract class MessageReader<Head> {
     if (this.#state !== 'complete') throw new HttpFault('the connection ended before the message did')
   }
 
-  /** The offset of the body, or -1 if the head is incomplete. */
-  #readHead(bytes: Uint8Array): number {
+  /** The offset of the body, or -1 if the head is incomplete. The first `carried` bytes, read before, are not searched again. */
+  #readHead(bytes: Uint8Array, carried: number): number {
     for (let at = this.startOf(bytes); ; ) {
-      const end: number = indexOf.call(bytes, blankLine, at)
+      const end: number = indexOf.call(bytes, blankLine, Math.max(at, carried - blankLine.length + 1))
       if (this.#headBytes + (end < 0 ? bytes.length : end) > this.headMax) {
         throw new HttpFault('the head is too long', 431)
       }
       if (end < 0) {
         this.#headBytes += at
         this.#carry = bytes.subarray(at)
-        this.checkPart(this.#carry)
+        this.checkPart(this.#carry, Math.max(0, carried - at))
         return -1
       }
       const head = this.parse(latin1Slice.call(bytes, at, end))
@@ -450,11 +451,11 @@ export class RequestReader extends MessageReader<RequestHead> {
   }
 
   /** Clients that speak another protocol, such as TLS, or end their lines with a line feed alone, wait for an answer. */
-  protected override checkPart(part: Uint8Array): void {
+  protected override checkPart(part: Uint8Array, from: number): void {
     const [first = 0x41, second] = part
     const isEmptyLine = first === carriageReturn && second === undefined
     if ((first <= space || first >= 0x7f) && !isEmptyLine) throw new HttpFault('it is not HTTP')
-    for (let at = part.indexOf(lineFeed); at >= 0; at = part.indexOf(lineFeed, at + 1)) {
+    for (let at = part.indexOf(lineFeed, from); at >= 0; at = part.indexOf(lineFeed, at + 1)) {
       if (part[at - 1] !== carriageReturn) throw new HttpFault('a line does not end with CRLF')
     }
   }
