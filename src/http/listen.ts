@@ -1,5 +1,6 @@
 // Starts the HTTP server with its limits and stops it without cutting off running requests.
 
+import { readFileSync } from 'node:fs'
 import type { Clock } from '../kernel/clock.ts'
 import type { Answer } from '../pipeline/answer.ts'
 import type { ClientRequest } from '../pipeline/request.ts'
@@ -55,7 +56,7 @@ export function listen(options: ListenOptions) {
   }
   let server: HttpServer
   try {
-    server = new HttpServer({ ...options, sharesPort, serve })
+    server = new HttpServer({ ...options, connectionsMax: connectionLimit(), sharesPort, serve })
   } catch (error) {
     return new ListenFault(error instanceof Error && 'code' in error ? String(error.code) : 'unknown')
   }
@@ -126,6 +127,20 @@ function bodyOf(request: IncomingRequest): Uint8Array<ArrayBuffer> | ReadableStr
   }
   // Nothing is read before the handler asks: a client that waits for a 100 must not get it from us.
   return new ReadableStream<Uint8Array>({ pull, cancel: () => request.cancel() }, { highWaterMark: 0 })
+}
+
+/**
+ * Half of the files that the process may open, because a request may need a second connection, to a provider. Without any file
+ * left, the process could not even accept a connection to refuse it.
+ */
+function connectionLimit(): number {
+  try {
+    const [, files] = /^Max open files\s+([0-9]+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? []
+    return files === undefined ? Number.POSITIVE_INFINITY : Math.floor(Number(files) / 2)
+  } catch {
+    // Not Linux.
+    return Number.POSITIVE_INFINITY
+  }
 }
 
 /** The time left to drain after a second signal. */

@@ -21,8 +21,11 @@ afterAll(() => {
 
 const onDefect = (error: unknown) => new Response(String(error), { status: 500 })
 
-function start(serve: (request: IncomingRequest) => Answer | Promise<Answer>, idleSeconds = 60) {
-  const place = { host: '127.0.0.1', port: 0, sharesPort: false, idleSeconds, clock: systemClock }
+function start(
+  serve: (request: IncomingRequest) => Answer | Promise<Answer>,
+  { idleSeconds = 60, connectionsMax = 10_000 } = {},
+) {
+  const place = { host: '127.0.0.1', port: 0, sharesPort: false, idleSeconds, connectionsMax, clock: systemClock }
   const server = new HttpServer({ ...place, serve, onDefect })
   servers.push(server)
   return {
@@ -471,7 +474,14 @@ test('an answer learns that its client has left, and the body that it sends no m
 
 test('a streamed answer that fails by a defect is reported and broken off', async () => {
   const reported = Promise.withResolvers<unknown>()
-  const place = { host: '127.0.0.1', port: 0, sharesPort: false, idleSeconds: 60, clock: systemClock }
+  const place = {
+    host: '127.0.0.1',
+    port: 0,
+    sharesPort: false,
+    idleSeconds: 60,
+    connectionsMax: 100,
+    clock: systemClock,
+  }
   const run = async (sink: AnswerSink) => {
     sink.write(bytes('half'))
     throw new Error('a defect')
@@ -551,8 +561,28 @@ test('a body that stops being chunks fails its reader, and the answer is the las
   await connection.closed
 })
 
+test('an idle connection is closed for a new one if there are too many', async () => {
+  const answering = Promise.withResolvers<Answer>()
+  const short = new PlainAnswer(bytes('short'), {})
+  const { server, connect } = start(({ url }) => (url === '/wait' ? answering.promise : short), { connectionsMax: 2 })
+  const [busy, idle] = [await connect(), await connect()]
+  await busy.send('GET /wait HTTP/1.1\r\nhost: x\r\n\r\n')
+  while (server.running === 0) await Bun.sleep(1)
+  await idle.send('GET / HTTP/1.1\r\nhost: x\r\n\r\n')
+  expect(await answers(idle, 1)).toEqual(['short'])
+  const next = await connect()
+  await idle.closed
+  await next.send('GET /wait HTTP/1.1\r\nhost: x\r\n\r\n')
+  while (server.running === 1) await Bun.sleep(1)
+  // Both are busy.
+  const last = await connect()
+  await last.closed
+  answering.resolve(new PlainAnswer(bytes('late'), {}))
+  expect([...(await answers(busy, 1)), ...(await answers(next, 1))]).toEqual(['late', 'late'])
+})
+
 test('stopping does not wait for the rest of a request that was answered', async () => {
-  const { server, connect } = start(() => new Response('no', { status: 401 }), 0)
+  const { server, connect } = start(() => new Response('no', { status: 401 }), { idleSeconds: 0 })
   const connection = await connect()
   await connection.send('POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\nabc')
   expect(await connection.response()).toMatchObject({ status: 401 })

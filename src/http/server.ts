@@ -20,6 +20,7 @@ export interface ServerOptions {
   readonly clock: Clock
   /** How long a connection may be silent within a request and before the first; between requests, twelve times as long. */
   readonly idleSeconds: number
+  readonly connectionsMax: number
   serve(request: IncomingRequest, socket: SocketControl): Answer | Promise<Answer>
   /** The response to an unexpected error; its details go to the log, never to the caller. */
   onDefect(error: unknown): Response
@@ -67,6 +68,12 @@ export class HttpServer {
     this.#connections.add(connection)
   }
 
+  /** Closes an idle connection if there are too many; if all others are busy, that is the newest. */
+  limitConnections(): void {
+    if (this.#connections.size <= this.options.connectionsMax) return
+    for (const connection of this.#connections) if (connection.isIdle) return connection.close()
+  }
+
   closed(connection: ServerConnection): void {
     this.#connections.delete(connection)
     if (this.#isStopping && this.#connections.size === 0) this.#stopped.resolve()
@@ -92,6 +99,7 @@ function handlersOf(server: HttpServer): SocketHandler<ServerConnection> {
     binaryType: 'uint8array',
     open(socket) {
       socket.data = new ServerConnection(server, socket)
+      server.limitConnections()
     },
     data: (socket, bytes) => socket.data.received(bytes),
     drain: (socket) => socket.data.drained(),
@@ -341,9 +349,12 @@ class ServerConnection implements SocketControl, AnswerSink {
     this.#taken?.resolve()
   }
 
+  get isIdle(): boolean {
+    return !this.#isClosed && !this.#request && !this.#reader.hasBegun && this.#unsent.length === 0
+  }
+
   timedOut(): void {
-    const isIdle = !this.#isClosed && !this.#request && !this.#reader.hasBegun && this.#unsent.length === 0
-    if (isIdle && ++this.#silences < silencesMax) this.#arm()
+    if (this.isIdle && ++this.#silences < silencesMax) this.#arm()
     else this.close()
   }
 

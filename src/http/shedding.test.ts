@@ -36,6 +36,19 @@ test('accepts an ordinary load', () => {
   shedding.close()
 })
 
+test('keeps the last reading of memory that cannot be read', () => {
+  let readings = 0
+  const rssBytes = () => {
+    if (readings++ > 0) throw new Error('no descriptor is left')
+    return 4 * gigabyte
+  }
+  const { shedding, pass } = start({ rssBytes })
+  pass(1000)
+  expect(readings).toBeGreaterThan(1)
+  expect(shedding.refusal(10)).toMatchObject({ code: 'OVERLOADED' })
+  shedding.close()
+})
+
 describe('the event loop', () => {
   test('may stall for a quarter of the time, as for garbage collection or one large request', () => {
     const { shedding, pass } = start({ random: () => 0 })

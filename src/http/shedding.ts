@@ -71,7 +71,11 @@ export function createShedding(deps: SheddingDependencies) {
     workedBeforeMs = workedNowMs
     if (untilMemory-- > 0) return
     untilMemory = memoryEverySamples
-    rss = rssBytes()
+    try {
+      rss = rssBytes()
+    } catch {
+      // It is read from a file, and there may be no descriptor left to open one. The last reading stays.
+    }
   }
   const timer = setInterval(sample, sampleMs)
   timer.unref()

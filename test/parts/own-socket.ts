@@ -51,7 +51,7 @@ export function openOwnSocket({ serve, onDefect }: Pick<ServerOptions, 'serve' |
     handlers = options.socket
     return { port: 0, stop() {} }
   }) as never
-  const place = { host: '', port: 0, sharesPort: false, idleSeconds: 60, clock: systemClock }
+  const place = { host: '', port: 0, sharesPort: false, idleSeconds: 60, connectionsMax: 100, clock: systemClock }
   const server = new HttpServer({ ...place, serve, onDefect })
   Bun.listen = listen
   const socket = new OwnSocket()
