@@ -316,6 +316,7 @@ class ServerConnection implements SocketControl, AnswerSink {
 
   /** The socket takes more. */
   drained(): void {
+    if (this.#isClosed) return
     this.#arm()
     while (this.#unsent.length > 0) {
       const next = this.#unsent[0] as Uint8Array
