@@ -446,6 +446,19 @@ test('a connection on which nothing is asked is closed after a minute', () => {
   expect(socket.calls).toEqual(['timeout 60', 'end'])
 })
 
+test('a client that does not take its last answer is not waited for without a limit', () => {
+  const { socket, tell } = openOwnSocket({
+    serve(_, control) {
+      control.timeout(0)
+      return new PlainAnswer(new Uint8Array(300_000), { connection: 'close' })
+    },
+    onDefect,
+  })
+  socket.room = 1000
+  tell('data', bytes('GET / HTTP/1.1\r\nhost: x\r\n\r\n'))
+  expect(socket.calls.slice(-2)).toEqual(['timeout 0', 'timeout 60'])
+})
+
 test('an answer that is on its way is not reset when its client is slow to close', () => {
   const { socket, tell } = openOwnSocket({ serve: () => new PlainAnswer(new Uint8Array(3), {}), onDefect })
   tell('data', bytes('GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n'))

@@ -597,11 +597,11 @@ class ServerConnection implements SocketControl, AnswerSink {
   #next(): void {
     this.#request = undefined
     this.#reader.reset()
-    if (this.#isLast) return this.#closeWhenSent()
     this.#idleSeconds = this.server.options.idleSeconds
     this.#silences = 0
     this.#arm()
-    this.#readEarly()
+    if (this.#isLast) this.#closeWhenSent()
+    else this.#readEarly()
   }
 
   #readEarly(): void {
