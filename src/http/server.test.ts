@@ -595,6 +595,23 @@ test('an idle connection is closed for a new one if there are too many', async (
   expect([...(await answers(busy, 1)), ...(await answers(next, 1))]).toEqual(['late', 'late'])
 })
 
+test('connections that clients keep after their last answer count too', async () => {
+  const { server } = start(() => new Response(), { connectionsMax: 2 })
+  for (let times = 0; times < 4; times++) {
+    const refused = Promise.withResolvers<void>()
+    const socket = await Bun.connect({
+      hostname: '127.0.0.1',
+      port: server.port,
+      // Sends no end when it gets one.
+      allowHalfOpen: true,
+      socket: { data() {}, end: () => refused.resolve() },
+    })
+    socket.write('not HTTP\r\n\r\n')
+    await refused.promise
+  }
+  expect(server.lingering.size).toBe(2)
+})
+
 test('stopping does not wait for the rest of a request that was answered', async () => {
   const { server, connect } = start(() => new Response('no', { status: 401 }), { idleSeconds: 0 })
   const connection = await connect()

@@ -28,6 +28,8 @@ export interface ServerOptions {
 
 export class HttpServer {
   readonly #connections = new Set<ServerConnection>()
+  /** Connections that were sent their last answer and whose clients have not closed them, the oldest first. */
+  readonly lingering = new Set<ServerConnection>()
   readonly #listener: TCPSocketListener<ServerConnection>
   readonly #stopped = Promise.withResolvers<void>()
   #dateSecond = 0
@@ -68,9 +70,11 @@ export class HttpServer {
     this.#connections.add(connection)
   }
 
-  /** Closes an idle connection if there are too many; if all others are busy, that is the newest. */
+  /** Closes a connection without a request if there are too many; if all others are busy, that is the newest. */
   limitConnections(): void {
-    if (this.#connections.size <= this.options.connectionsMax) return
+    if (this.#connections.size + this.lingering.size <= this.options.connectionsMax) return
+    const [answered] = this.lingering
+    if (answered) return answered.close()
     for (const connection of this.#connections) if (connection.isIdle) return connection.close()
   }
 
@@ -336,7 +340,7 @@ class ServerConnection implements SocketControl, AnswerSink {
   }
 
   closed(): void {
-    if (this.#isClosed) return
+    if (this.#isClosed) return void this.server.lingering.delete(this)
     this.#isClosed = true
     const request = this.#request
     const stream = this.#stream
@@ -641,6 +645,7 @@ class ServerConnection implements SocketControl, AnswerSink {
     // The sending side only: a connection that is closed with unread bytes is reset, and the client would lose the answer.
     this.socket.shutdown()
     this.closed()
+    this.server.lingering.add(this)
     this.socket.timeout(lingerSeconds)
   }
 }
