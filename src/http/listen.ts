@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs'
 import type { Clock } from '../kernel/clock.ts'
 import type { Answer } from '../pipeline/answer.ts'
-import type { ClientRequest } from '../pipeline/request.ts'
+import type { ClientRequest } from '../pipeline/exchange.ts'
 import type { Handler, PathHandler, SocketControl } from './handler.ts'
 import { isPlainPath, sentPath } from './request.ts'
 import { HttpServer, IncomingRequest } from './server.ts'

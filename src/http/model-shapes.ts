@@ -5,7 +5,7 @@ import type { Model } from '../catalog/model.ts'
 import { hasRow, type Price, type Rates, ratesAt } from '../catalog/price.ts'
 import { formatPico, type Pico } from '../kernel/money.ts'
 import { unitBuckets } from '../kernel/usage.ts'
-import type { OfferedModel } from '../routing/offer.ts'
+import type { OfferedModel } from '../routing/plan.ts'
 
 /** USD per token, as a decimal string. */
 function perToken(rate: Pico | undefined): string {

@@ -4,7 +4,7 @@
 import { Failure } from '../kernel/failure.ts'
 import { type IpRange, isInRange, parseIpAddress, parseIpRange } from '../kernel/ip-range.ts'
 import { type Limiter, limitFailure } from '../limits/limiter.ts'
-import type { ClientRequest } from '../pipeline/request.ts'
+import type { ClientRequest } from '../pipeline/exchange.ts'
 import { allowsSource, sourceFailure } from '../tenancy/allowlist.ts'
 import type { Caller } from '../tenancy/caller.ts'
 import type { HeaderReader, RequestHeaders } from '../wire/http-message.ts'

@@ -7,7 +7,7 @@ import { createLog } from '../telemetry/log.ts'
 import type { Caller } from '../tenancy/caller.ts'
 import { createBodyRoom } from '../wire/read-body.ts'
 import { type AdmitDependencies, admit } from './admit.ts'
-import { GatewayRequest } from './request.ts'
+import { Exchange } from './exchange.ts'
 import { endWithError, type SettlementDependencies } from './settlement.ts'
 
 const caller: Caller = {
@@ -43,7 +43,7 @@ function createBench() {
   const log = createLog({ format: 'json', clock: systemClock, write: () => {} })
   const connection = { keepOpen() {}, rearm() {}, drop() {}, address: () => undefined }
   const settling = { clock: systemClock, log, requests: { write: () => {} }, observe: () => {}, unconfirmed: new Set() }
-  const start = (http: Request) => new GatewayRequest(systemClock, http, openaiChat, '/path', connection)
+  const start = (http: Request) => new Exchange(systemClock, http, openaiChat, '/path', connection)
   return { room, limiter, deps, start, settling: settling as unknown as SettlementDependencies }
 }
 

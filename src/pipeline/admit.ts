@@ -8,7 +8,15 @@ import { type Limiter, limitFailure, type Refused } from '../limits/limiter.ts'
 import type { CallBudget } from '../routing/failover.ts'
 import type { Health } from '../routing/health.ts'
 import { candidateRecords, type Offer, type ResolvedModel, shorten, type WorkspaceOffer } from '../routing/offer.ts'
-import { type Candidate, inOrder, joinPlans, policyOf, wantedCandidates } from '../routing/plan.ts'
+import {
+  type Candidate,
+  type HealthPlan,
+  inOrder,
+  joinPlans,
+  type OfferedModel,
+  policyOf,
+  wantedCandidates,
+} from '../routing/plan.ts'
 import type { StickyRoutes } from '../routing/sticky.ts'
 import { allowsSource, sourceFailure } from '../tenancy/allowlist.ts'
 import type { Caller } from '../tenancy/caller.ts'
@@ -18,11 +26,19 @@ import type { StoredResponses } from '../tenancy/stored-responses.ts'
 import type { RequestHeaders } from '../wire/http-message.ts'
 import { BodyFault, type BodyRoom, readBody } from '../wire/read-body.ts'
 import { isStrict } from './answer.ts'
+import { Content } from './content.ts'
+import type { Exchange } from './exchange.ts'
 import type { KeptReasoning } from './kept-reasoning.ts'
 import { strictRefusal } from './lanes.ts'
-import type { GatewayRequest } from './request.ts'
-import { type DeriveCacheKey, readAttribution, readSession, type SessionSettings, type TagContent } from './session.ts'
-import { prepareStoring, withPrevious } from './stored-response.ts'
+import {
+  type DeriveCacheKey,
+  readSession,
+  recordAttribution,
+  type SessionSettings,
+  type TagContent,
+} from './session.ts'
+import type { Admitted, Storing } from './stages.ts'
+import { inputToStore, withPrevious } from './stored-response.ts'
 
 export interface AdmitDependencies {
   authenticate(headers: RequestHeaders): Caller | Failure | Promise<Caller | Failure>
@@ -57,7 +73,7 @@ interface AdmitSettings {
 type ReadEnvelope = (body: Uint8Array<ArrayBuffer>, headers: RequestHeaders, url: string) => Envelope | Failure
 
 /** Tokens that count against limits until the usage is known; 0 for a call that generates nothing. */
-type EstimateTokens = (request: GatewayRequest) => number
+type EstimateTokens = (content: Content, model: OfferedModel) => number
 
 /** Spread, so that refused clients do not all return at once. */
 const retryMinMs = 1_000
@@ -66,93 +82,138 @@ const retrySpreadMs = 2_000
 /** Characters of the user agent that are recorded. */
 const clientMax = 100
 
-/** Fills in the request's caller, envelope, model and plan; returns why it is refused, or undefined. */
+/** Returns why the request is refused, if it is. */
 export async function admit(
   deps: AdmitDependencies,
-  request: GatewayRequest,
+  exchange: Exchange,
   readEnvelope: ReadEnvelope,
   estimateTokens: EstimateTokens,
-): Promise<Failure | undefined> {
-  const { record, surface, http } = request
-  const { headers } = http
-  const settings = deps.settings.current
-  // A cached key is authenticated without a promise.
-  const authenticating = deps.authenticate(headers)
-  const caller = authenticating instanceof Promise ? await authenticating : authenticating
+): Promise<Admitted | Failure> {
+  const { record, surface, http } = exchange
+  const { endUsers, sessions } = deps.settings.current
+  const caller = await identify(deps, exchange)
   if (caller instanceof Failure) return caller
-  request.caller = record.caller = caller
-  record.client = headers.get('user-agent')?.slice(0, clientMax)
-  if (caller.sources) {
-    const address = request.connection.address()
-    if (!allowsSource(caller, address)) return sourceFailure(caller, address)
-  }
+  const noSlot = takeSlot(deps, exchange, caller)
+  if (noSlot) return noSlot
 
-  // Before the body: a caller at its concurrency limit must not make us buffer what it sends. However the request ends
-  // from here on, ending its `admission` counts it.
-  const arrival = caller.limits.length === 0 ? undefined : deps.limiter.arrive(caller.limits)
-  if (arrival?.kind === 'refused') return overLimit(request, arrival)
-  request.admission = arrival
-
-  const refused = refusedMediaType(headers) ?? refusedEncoding(headers)
-  if (refused) return refused
-  const body = await readBody(http, { bytesMax: settings.bodyBytesMax, room: deps.bodyRoom })
-  if (body instanceof BodyFault) return bodyFailure(body, deps)
-  const whole = settings.storeResponses ? await withPrevious(deps.storedResponses, request, body) : body
-  if (whole instanceof Failure) return whole
-  if (whole.length > settings.bodyBytesMax) return bodyFailure(new BodyFault('too-large'), deps)
-  const envelope = readEnvelope(whole, headers, http.url)
-  if (envelope instanceof Failure) return envelope
-  request.envelope = envelope
-  const unstorable = envelope.wantsStore && settings.storeResponses ? prepareStoring(request) : undefined
-  if (unstorable) return unstorable
-  request.bodyBytes = envelope.body.length
-  record.stream = envelope.stream
-  request.session = readSession(headers, envelope, surface)
-  request.deriveCacheKey = deps.deriveCacheKey
-  request.tagContent = deps.tagContent
-  request.sessionSettings = settings.sessions
-  if (surface.losesReasoning && request.session && settings.sessions.keepReasoning) {
-    const { workspaceId } = caller
-    request.keptReasoning = { store: deps.keptReasoning, workspaceId, sessionId: request.session.id }
-  }
-
-  const misattributed = readAttribution(request, settings.endUsers)
+  const read = await readContent(deps, exchange, caller, readEnvelope)
+  if (read instanceof Failure) return read
+  const { envelope, storing } = read
+  const session = readSession(http.headers, envelope, surface)
+  const { headers } = http
+  const misattributed = recordAttribution(record, { headers, caller, envelope, session }, endUsers)
   if (misattributed) return misattributed
 
-  const opened = deps.credentials.find(caller.workspaceId)
-  const offer = deps.catalog.current.offer.with(opened instanceof Promise ? await opened : opened, caller.priceList)
-  const resolved = resolveModels(offer, caller, envelope)
-  if (resolved instanceof Failure) {
-    record.requestedModel = shorten(envelope.model)
-    return resolved
+  const routes = await chooseRoutes(deps, exchange, caller, envelope)
+  if (routes instanceof Failure) return routes
+  const { model, models, candidates, warnings } = routes
+  const content = new Content(envelope, surface, candidates, deps.tagContent, caller)
+  const overLimit = exchange.slot && (await countTokens(exchange, content, model, estimateTokens))
+  if (overLimit) return overLimit
+
+  const conversationKey =
+    session && candidates.length > 1 ? `${caller.workspaceId} ${model.id} ${session.id}` : undefined
+  const plan = await planRoutes(deps, routes, conversationKey)
+  record.candidates = candidateRecords(plan)
+  const keepsReasoning = surface.losesReasoning && sessions.keepReasoning
+  return {
+    ...{ exchange, caller, content, model, models, plan, warnings, session, conversationKey, storing },
+    sessionSettings: sessions,
+    deriveCacheKey: deps.deriveCacheKey,
+    keptReasoning:
+      session && keepsReasoning
+        ? { store: deps.keptReasoning, workspaceId: caller.workspaceId, sessionId: session.id }
+        : undefined,
   }
-  const mismatch = wrongKind(resolved, envelope)
-  if (mismatch) return mismatch
-  const [{ model }] = resolved
-  request.model = model
-  record.model = model.id
-  record.priceVersion = model.priceVersion
+}
 
-  const choices = chooseCandidates(deps, request, offer, resolved)
-  if (choices instanceof Failure) return choices
-  request.candidates = choices.length === 1 ? choices[0].candidates : choices.flatMap(({ candidates }) => candidates)
+// ── The caller ──
 
-  // Most keys have no limits, and then no tokens are estimated.
-  if (arrival) {
-    const tokens = estimateTokens(request)
-    request.admission = undefined
-    const counting = arrival.admit(tokens)
-    const admission = counting instanceof Promise ? await counting : counting
-    if (admission.kind === 'refused') return overLimit(request, admission)
-    request.limits = admission.state
-    request.admission = admission
-  }
+async function identify(deps: AdmitDependencies, { record, http, connection }: Exchange): Promise<Caller | Failure> {
+  const caller = await deps.authenticate(http.headers)
+  if (caller instanceof Failure) return caller
+  record.caller = caller
+  record.client = http.headers.get('user-agent')?.slice(0, clientMax)
+  if (!caller.sources) return caller
+  const address = connection.address()
+  return allowsSource(caller, address) ? caller : sourceFailure(caller, address)
+}
 
-  const planning = planRoutes(deps, request, choices)
-  if (planning) await planning
-  record.candidates = candidateRecords(request.plan)
+/**
+ * Before the body: a caller at its concurrency limit must not make us buffer what it sends. However the request ends from
+ * here on, ending its slot counts it. Most keys have no limits and take none.
+ */
+function takeSlot({ limiter }: AdmitDependencies, exchange: Exchange, { limits }: Caller): Failure | undefined {
+  if (limits.length === 0) return undefined
+  const arrival = limiter.arrive(limits)
+  if (arrival.kind === 'refused') return refusedByLimit(exchange, arrival)
+  exchange.slot = arrival
   return undefined
 }
+
+/** Counts the request and its tokens, which are not estimated without limits. */
+async function countTokens(
+  exchange: Exchange,
+  content: Content,
+  model: OfferedModel,
+  estimateTokens: EstimateTokens,
+): Promise<Failure | undefined> {
+  const { slot } = exchange
+  if (slot?.kind !== 'arrived') return undefined
+  const tokens = estimateTokens(content, model)
+  // It ends the arrival, whatever the verdict.
+  exchange.slot = undefined
+  const verdict = await slot.admit(tokens)
+  if (verdict.kind === 'refused') return refusedByLimit(exchange, verdict)
+  exchange.limits = verdict.state
+  exchange.slot = verdict
+  return undefined
+}
+
+function refusedByLimit(exchange: Exchange, refused: Refused): Failure {
+  exchange.limits = refused.state
+  exchange.record.limitSource = `${refused.scope.kind} ${refused.limit}`
+  return limitFailure(refused)
+}
+
+// ── The body ──
+
+const notStoring: Storing = { previousId: undefined, input: undefined }
+
+interface ReadContent {
+  readonly envelope: Envelope
+  readonly storing: Storing
+}
+
+async function readContent(
+  deps: AdmitDependencies,
+  { record, surface, http }: Exchange,
+  caller: Caller,
+  readEnvelope: ReadEnvelope,
+): Promise<ReadContent | Failure> {
+  const { bodyBytesMax, storeResponses } = deps.settings.current
+  const refused = refusedMediaType(http.headers) ?? refusedEncoding(http.headers)
+  if (refused) return refused
+  const body = await readBody(http, { bytesMax: bodyBytesMax, room: deps.bodyRoom })
+  if (body instanceof BodyFault) return bodyFailure(body, deps)
+  const stored = storeResponses && surface.storage ? deps.storedResponses : undefined
+  const whole = stored ? await withPrevious(stored, surface, caller, body) : { body, previousId: undefined }
+  if (whole instanceof Failure) return whole
+  if (whole.body.length > bodyBytesMax) return bodyFailure(new BodyFault('too-large'), deps)
+  const envelope = readEnvelope(whole.body, http.headers, http.url)
+  if (envelope instanceof Failure) return envelope
+  const input = envelope.wantsStore && storeResponses ? inputToStore(surface, envelope) : undefined
+  if (input instanceof Failure) return input
+  record.stream = envelope.stream
+  const { previousId } = whole
+  if (input === undefined && previousId === undefined) return { envelope, storing: notStoring }
+  return {
+    envelope: input === undefined ? envelope : { ...envelope, isStored: true },
+    storing: { previousId, input },
+  }
+}
+
+// ── The model and its routes ──
 
 type Resolved = readonly [ResolvedModel, ...ResolvedModel[]]
 
@@ -189,36 +250,57 @@ interface Choice {
   readonly policy: RoutingPolicy
 }
 
-/** Applies the provider preferences of the caller, as far as the operator allows them. */
-function chooseCandidates(
+/** What may serve the request. */
+interface Routes extends Pick<Admitted, 'model' | 'models' | 'warnings'> {
+  /** For each model, in the order in which the caller named them. */
+  readonly choices: readonly [Choice, ...Choice[]]
+  /** All of them, healthy or not. */
+  readonly candidates: readonly Candidate[]
+  /** Providers that the caller wants first. */
+  readonly order: readonly string[] | undefined
+}
+
+async function chooseRoutes(
   deps: AdmitDependencies,
-  request: GatewayRequest,
-  offer: WorkspaceOffer,
-  resolved: Resolved,
-): readonly [Choice, ...Choice[]] | Failure {
-  const { caller, surface, envelope } = request
+  { record, surface, http }: Exchange,
+  caller: Caller,
+  envelope: Envelope,
+): Promise<Routes | Failure> {
   const { providerChoice } = deps.settings.current
+  const own = await deps.credentials.find(caller.workspaceId)
+  const offer = deps.catalog.current.offer.with(own, caller.priceList)
+  const resolved = resolveModels(offer, caller, envelope)
+  if (resolved instanceof Failure) {
+    record.requestedModel = shorten(envelope.model)
+    return resolved
+  }
+  const mismatch = wrongKind(resolved, envelope)
+  if (mismatch) return mismatch
+  const [{ model }] = resolved
+  record.model = model.id
+  record.priceVersion = model.priceVersion
+
   const preferences = providerChoice ? envelope.providers : undefined
   const choices: Choice[] = []
-  for (const { model, policy: suffix } of resolved) {
-    const all = offer.candidates(model, surface, caller, envelope)
-    const candidates = preferences ? wantedCandidates(all, preferences, model.id) : all
+  for (const { model: each, policy: suffix } of resolved) {
+    const all = offer.candidates(each, surface, caller, envelope)
+    const candidates = preferences ? wantedCandidates(all, preferences, each.id) : all
     if (candidates instanceof Failure) return candidates
     const wanted = providerChoice ? (suffix ?? (preferences && policyOf(preferences))) : undefined
-    choices.push({ candidates, policy: wanted ?? model.routing })
+    choices.push({ candidates, policy: wanted ?? each.routing })
   }
-  if (envelope.providers || resolved.some(hasPolicy)) {
-    request.warnings = preferenceWarnings(providerChoice, envelope)
-    if (request.warnings.length > 0 && isStrict(request.http.headers)) return strictRefusal(request.warnings)
-  }
-  if (resolved.length > 1) {
-    request.models = new Map(
-      resolved.flatMap(({ model }, at) => (choices[at]?.candidates ?? []).map((candidate) => [candidate, model])),
-    )
-  }
-  assert(choices.length > 0, 'a request has a model')
-  return choices as [Choice, ...Choice[]]
+  const [first, ...others] = choices
+  assert(first, 'a request has a model')
+  const hasPreferences = envelope.providers || resolved.some(hasPolicy)
+  const warnings = hasPreferences ? preferenceWarnings(providerChoice, envelope) : noWarnings
+  if (warnings.length > 0 && isStrict(http.headers)) return strictRefusal(warnings)
+  const isOne = others.length === 0
+  const candidates = isOne ? first.candidates : choices.flatMap((choice) => choice.candidates)
+  const models = isOne ? [model] : [...new Set(candidates.map((candidate) => candidate.model))]
+  return { model, models, warnings, candidates, choices: [first, ...others], order: preferences?.order }
 }
+
+const noWarnings: readonly Warning[] = []
 
 const hasPolicy = ({ policy }: ResolvedModel) => policy !== undefined
 
@@ -227,46 +309,22 @@ function preferenceWarnings(isAllowed: boolean, { providers }: Envelope): readon
   return (providers?.dropped ?? []).map((name) => ({ code: 'provider_option_dropped', field: `/provider/${name}` }))
 }
 
-function planRoutes(
-  deps: AdmitDependencies,
-  request: GatewayRequest,
-  choices: readonly [Choice, ...Choice[]],
-): Promise<void> | undefined {
-  const { health } = deps
-  const [{ candidates, policy }] = choices
-  if (candidates.length === 1 && choices.length === 1) {
-    request.plan = health.plan(candidates)
-    return undefined
-  }
-  return planAmong(deps, request, choices, policy)
+async function planRoutes(
+  { health, retryBudget, sticky }: AdmitDependencies,
+  { candidates, choices, order }: Routes,
+  conversation: string | undefined,
+): Promise<HealthPlan<Candidate>> {
+  if (candidates.length === 1) return health.plan(candidates)
+  const route = conversation === undefined ? undefined : await sticky.find(conversation)
+  const probes = retryBudget.level() >= 1 ? 'on' : 'off'
+  const [{ candidates: preferred, policy }, ...others] = choices
+  const first = health.plan(preferred, { sticky: route, conversation, probes, policy })
+  const rest = others.map((each) => health.plan(each.candidates, { probes, policy: each.policy }))
+  const plans = order ? [first, ...rest].map((plan) => inOrder(plan, order)) : [first, ...rest]
+  return plans.length === 1 && plans[0] ? plans[0] : joinPlans(plans)
 }
 
-function planAmong(
-  { health, retryBudget, sticky, settings }: AdmitDependencies,
-  request: GatewayRequest,
-  [{ candidates }, ...others]: readonly [Choice, ...Choice[]],
-  policy: RoutingPolicy,
-): Promise<void> | undefined {
-  const { caller, model, session } = request
-  const key = session && `${caller.workspaceId} ${model.id} ${session.id}`
-  request.conversationKey = key
-  const plan = (route: string | undefined): void => {
-    const probes = retryBudget.level() >= 1 ? 'on' : 'off'
-    const first = health.plan(candidates, { sticky: route, conversation: key, probes, policy })
-    const rest = others.map((each) => health.plan(each.candidates, { probes, policy: each.policy }))
-    const order = settings.current.providerChoice ? request.envelope.providers?.order : undefined
-    const plans = order ? [first, ...rest].map((each) => inOrder(each, order)) : [first, ...rest]
-    request.plan = plans.length === 1 && plans[0] ? plans[0] : joinPlans(plans)
-  }
-  const route = key === undefined ? undefined : sticky.find(key)
-  return route instanceof Promise ? route.then(plan) : void plan(route)
-}
-
-function overLimit(request: GatewayRequest, refused: Refused): Failure {
-  request.limits = refused.state
-  request.record.limitSource = `${refused.scope.kind} ${refused.limit}`
-  return limitFailure(refused)
-}
+// ── Refusals ──
 
 function refusedMediaType(headers: RequestHeaders): Failure | undefined {
   const mediaType = headers.get('content-type')

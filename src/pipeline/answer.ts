@@ -3,12 +3,11 @@
 
 import type { Warning } from '../dialects/canonical/translation.ts'
 import type { Dialect } from '../dialects/dialect.ts'
-import type { Clock } from '../kernel/clock.ts'
 import { type Failure, retryHeaders } from '../kernel/failure.ts'
 import type { RequestId } from '../kernel/ids.ts'
 import type { Candidate } from '../routing/plan.ts'
 import type { RequestHeaders } from '../wire/http-message.ts'
-import type { GatewayRequest } from './request.ts'
+import type { Exchange } from './exchange.ts'
 
 export type AnswerHeaders = Record<string, string>
 
@@ -63,17 +62,13 @@ function headerText(name: string): string {
   return /^[\x20-\x7e]*$/.test(name) ? name : encodeURI(name.toWellFormed())
 }
 
-export function answerHeaders(request: GatewayRequest, clock: Clock): AnswerHeaders {
-  const { record, candidate, attempts } = request
-  return withLimits(routeHeaders(record.id, candidate, Math.max(1, attempts.length)), request, clock)
+export function answerHeaders(exchange: Exchange): AnswerHeaders {
+  const { record, attempts } = exchange
+  return withLimits(routeHeaders(record.id, attempts.tried, Math.max(1, attempts.count)), exchange)
 }
 
 /** Adds the remaining limits of the caller, in the headers of its dialect. */
-export function withLimits(
-  headers: AnswerHeaders,
-  { limits, spend, surface }: GatewayRequest,
-  clock: Clock,
-): AnswerHeaders {
+export function withLimits(headers: AnswerHeaders, { limits, spend, surface, clock }: Exchange): AnswerHeaders {
   if (!limits.requests && !limits.tokens && !spend) return headers
   return Object.assign(headers, surface.limitHeaders?.({ ...limits, spend }, clock.now()))
 }

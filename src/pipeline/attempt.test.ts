@@ -2,16 +2,15 @@ import { expect, test } from 'bun:test'
 import { createJumpClock } from '../../test/parts/jump-clock.ts'
 import { attempt, drain } from './attempt.ts'
 import { createTicker, type Ticker } from './deadline.ts'
+import type { Held } from './stages.ts'
 
 test('does not mark a hold as sent if the client left before the call', async () => {
   let marks = 0
-  const request = {
-    clientGone: AbortSignal.abort(),
+  const held = {
+    exchange: { clientGone: AbortSignal.abort(), attempts: { begin: () => ({}), end() {} } },
     hold: { markSent: () => marks++ },
-    beginAttempt: () => ({}),
-    endAttempt() {},
-  } as unknown as Parameters<typeof attempt>[1]
-  const outcome = await attempt({} as never, request, {} as never, {} as never)
+  } as unknown as Held
+  const outcome = await attempt({} as never, held, {} as never, {} as never)
   expect([outcome, marks]).toEqual([expect.objectContaining({ class: 'client left' }), 0])
 })
 

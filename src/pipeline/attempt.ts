@@ -5,7 +5,7 @@
 import type { RouteTimeouts } from '../catalog/model.ts'
 import type { StreamRelay } from '../dialects/byte-lane/relay.ts'
 import { replyFault } from '../dialects/canonical/faults.ts'
-import type { Warning } from '../dialects/canonical/translation.ts'
+import type { Envelope, Warning } from '../dialects/canonical/translation.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { Failpoint } from '../kernel/failpoint.ts'
 import { assert, Failure } from '../kernel/failure.ts'
@@ -30,14 +30,22 @@ import {
   type Watched,
 } from './deadline.ts'
 import { collectedReply, type Lane, notCompacting, openLane } from './lanes.ts'
-import type { GatewayRequest } from './request.ts'
+import { Meter } from './meter.ts'
+import type { Held } from './stages.ts'
 
-/** A provider that has begun to answer; its first bytes for the client are ready. */
-export interface OpenStream {
-  readonly kind: 'stream'
+interface AnyReply {
   readonly candidate: Candidate
   readonly lane: Lane['name']
   readonly warnings: readonly Warning[]
+  /** Knows what was sent to the candidate, and so what the reply may cost. */
+  readonly meter: Meter
+  /** When the provider began to answer. */
+  readonly answeredMs: number
+}
+
+/** A provider that has begun to answer; its first bytes for the client are ready. */
+export interface OpenStream extends AnyReply {
+  readonly kind: 'stream'
   readonly reader: { read(take?: TakePiece): Promise<{ done: boolean; value?: Uint8Array | undefined }> }
   readonly relay: StreamRelay
   readonly first: Uint8Array
@@ -46,18 +54,15 @@ export interface OpenStream {
   abort(): void
 }
 
-export interface WholeReply {
+export interface WholeReply extends AnyReply {
   readonly kind: 'whole'
-  readonly candidate: Candidate
-  readonly lane: Lane['name']
-  readonly warnings: readonly Warning[]
   readonly body: Uint8Array
   readonly usage: Usage
 }
 
-export type Answered = OpenStream | WholeReply
+export type Reply = OpenStream | WholeReply
 
-export function isAnswered(outcome: Answered | AttemptFault): outcome is Answered {
+export function isReply(outcome: Reply | AttemptFault): outcome is Reply {
   return 'kind' in outcome
 }
 
@@ -70,7 +75,7 @@ const preludeBytesMax = 4 * 1024 * 1024
 /** A pooled connection that breaks this soon and without a byte was most likely already closed. */
 const staleMs = 1_000
 
-interface AttemptDependencies {
+export interface AttemptDependencies {
   readonly clock: Clock
   readonly ticker: Ticker
   readonly reach: Failpoint
@@ -78,43 +83,50 @@ interface AttemptDependencies {
 }
 
 interface RunningAttempt {
-  readonly request: GatewayRequest
+  readonly held: Held
   readonly candidate: Candidate
+  readonly meter: Meter
   readonly lane: Lane
   readonly times: AttemptTimes
   readonly deadline: AttemptDeadline
   readonly ticker: Ticker
+  readonly clock: Clock
 }
 
 export async function attempt(
   { clock, ticker, reach, health }: AttemptDependencies,
-  request: GatewayRequest,
+  held: Held,
   candidate: Candidate,
   { isFresh, isLast, superseded }: AttemptOptions,
-): Promise<Answered | AttemptFault> {
-  const recorded = request.beginAttempt(candidate)
-  if (request.clientGone.aborted) {
+): Promise<Reply | AttemptFault> {
+  const { exchange, hold } = held
+  const { attempts } = exchange
+  const recorded = attempts.begin(candidate)
+  if (exchange.clientGone.aborted) {
     const left = attemptFault('client left')
-    request.endAttempt(recorded, describeFault(left))
+    attempts.end(recorded, describeFault(left))
     return left
   }
-  const lane = openLane(request, candidate)
+  hold.serveBy(candidate)
+  const meter = new Meter(held, candidate)
+  const lane = openLane(held, candidate, meter)
   if (lane instanceof Failure) {
     // Nothing was sent.
-    request.removeAttempt(recorded)
+    attempts.remove(recorded)
     return cannotCarry(lane)
   }
-  const times = attemptTimes(request, candidate, health, isLast)
+  const isStreamed = held.admitted.content.envelope.stream
+  const times = attemptTimes(candidate, health, { isStreamed, isLast, earlier: exchange.record.attempts })
   const { startedMs } = recorded
   const answerMs = firstAnswerMs(times, lane.generationMs)
-  const deadline = new AttemptDeadline(startedMs, answerMs, request, superseded, times.timeouts.connectMs)
+  const deadline = new AttemptDeadline(startedMs, answerMs, exchange, superseded, times.timeouts.connectMs)
   // A whole reply must be complete by then: some hosts send white space while they generate it.
   const readTimes = lane.streamsUpstream || answerMs === times.leftMs ? times : { ...times, leftMs: answerMs }
-  const running: RunningAttempt = { request, candidate, lane, times: readTimes, deadline, ticker }
+  const running: RunningAttempt = { held, candidate, meter, lane, times: readTimes, deadline, ticker, clock }
   let gotHeaders = false
-  let result: Answered | AttemptFault
+  let result: Reply | AttemptFault
   ticker.watch(deadline)
-  request.hold?.markSent()
+  hold.markSent()
   try {
     const { provider, endpoint } = candidate
     const { path, headers, body } = lane
@@ -123,8 +135,7 @@ export async function attempt(
     gotHeaders = true
     const paused = reach('after_send')
     if (paused) await paused
-    const read = readAnswer(running, response, clock)
-    result = read instanceof Promise ? await read : read
+    result = await readReply(running, response)
     const pausedAgain = lane.streamsUpstream ? reach('after_first_byte') : undefined
     if (pausedAgain) await pausedAgain
   } catch (error) {
@@ -138,7 +149,7 @@ export async function attempt(
     deadline.end()
     ticker.unwatch(deadline)
   }
-  request.endAttempt(recorded, !isAnswered(result) ? describeFault(result) : superseded?.aborted ? 'superseded' : 'ok')
+  attempts.end(recorded, !isReply(result) ? describeFault(result) : superseded?.aborted ? 'superseded' : 'ok')
   return result
 }
 
@@ -153,21 +164,16 @@ function faultOf(error: unknown, deadline: AttemptDeadline): AttemptFault {
   return deadline.fault('broken')
 }
 
-/** Without a promise if the whole answer has arrived. */
-function readAnswer(
-  running: RunningAttempt,
-  response: UpstreamResponse,
-  clock: Clock,
-): Answered | AttemptFault | Promise<Answered | AttemptFault> {
-  const { deadline, lane } = running
+async function readReply(running: RunningAttempt, response: UpstreamResponse): Promise<Reply | AttemptFault> {
+  const { deadline, lane, clock } = running
   if (!isSuccess(response)) {
     deadline.shortenTo(errorBodyMs, clock.monotonicMs())
     return readRefusal(running, response)
   }
   if (isEncoded(response.headers)) return garbled('an encoded answer', deadline)
   if (lane.streamsUpstream) return readStream(running, response)
-  const body = response.takeWhole?.()
-  return body ? relayReply(running, response, body as Uint8Array<ArrayBuffer>) : readReply(running, response)
+  const body = response.takeWhole?.() ?? (await readWhole(running, response))
+  return 'class' in body ? body : relayReply(running, response, body as Uint8Array<ArrayBuffer>)
 }
 
 /** Some hosts answer with 201, or with the 203 of a proxy that has changed something. */
@@ -177,38 +183,36 @@ function isSuccess({ status }: UpstreamResponse): boolean {
 
 /** Classifies an error response by its status, its headers and as much of its text as arrives in time. */
 async function readRefusal(
-  { request, candidate, lane, deadline }: RunningAttempt,
+  { held, candidate, lane, deadline }: RunningAttempt,
   response: UpstreamResponse,
 ): Promise<AttemptFault> {
+  const { content } = held.admitted
   const body = await readResponseStart(response, faultBytesMax)
   const aborted = deadline.abortedByUs()
   if (aborted) return aborted
-  const lacksPath = request.envelope.upstreamPath !== undefined && [404, 405, 501].includes(response.status)
-  if (lacksPath) return cannotCarry(notCompacting(request.model.id))
+  const lacksPath = content.envelope.upstreamPath !== undefined && [404, 405, 501].includes(response.status)
+  if (lacksPath) return cannotCarry(notCompacting(candidate.model.id))
   const text = isEncoded(response.headers) ? '' : new TextDecoder().decode(body)
   const said = candidate.dialect.readFault(response.status, response.headers, text)
   const fault = classifyFault(said, lane.body)
   // On the byte lane the history is the caller's, and its own client knows how to repair it.
-  const canRetry = candidate.dialect.id !== request.surface.id && refusesReasoning(said) && request.forgetReasoning()
+  const isTranslated = candidate.dialect.id !== held.exchange.surface.id
+  const canRetry = isTranslated && refusesReasoning(said) && content.forgetReasoning()
   return canRetry ? { ...fault, isRepeatable: true } : fault
 }
 
-async function readReply(running: RunningAttempt, response: UpstreamResponse): Promise<WholeReply | AttemptFault> {
-  const body = await readWhole(running, response)
-  return 'class' in body ? body : relayReply(running, response, body)
-}
-
 function relayReply(
-  { request, candidate, lane }: RunningAttempt,
+  { held, candidate, meter, lane, clock }: RunningAttempt,
   response: UpstreamResponse,
   body: Uint8Array<ArrayBuffer>,
 ): WholeReply | AttemptFault {
-  const reply = isUnrequestedStream(request, response, body)
+  const reply = isUnrequestedStream(held.admitted.content.envelope, response, body)
     ? collectStream(lane.relayStream(), body)
     : lane.relayReply(body)
   if ('fault' in reply) return classifyFault(reply.fault, lane.body)
   const { name, warnings } = lane
-  return { kind: 'whole', candidate, lane: name, warnings, body: reply.body, usage: reply.usage }
+  const answeredMs = clock.monotonicMs()
+  return { kind: 'whole', candidate, lane: name, warnings, meter, answeredMs, body: reply.body, usage: reply.usage }
 }
 
 /** With the idle limit of a stream from its first byte on. */
@@ -228,7 +232,7 @@ function isEventStream({ headers }: UpstreamResponse): boolean {
  * Whether a provider streams although a whole reply was requested; on the byte lane the stream is then collected. Some
  * hosts label a whole reply as a stream. Of several choices only the first would be collected.
  */
-function isUnrequestedStream({ envelope }: GatewayRequest, response: UpstreamResponse, body: Uint8Array): boolean {
+function isUnrequestedStream(envelope: Envelope, response: UpstreamResponse, body: Uint8Array): boolean {
   return (
     !envelope.embeddings &&
     isEventStream(response) &&
@@ -243,7 +247,7 @@ function collectStream(relay: StreamRelay, stream: Uint8Array): ReturnType<Lane[
   return collectedReply(relay)
 }
 
-async function readStream(running: RunningAttempt, response: UpstreamResponse): Promise<Answered | AttemptFault> {
+async function readStream(running: RunningAttempt, response: UpstreamResponse): Promise<Reply | AttemptFault> {
   const { lane, times, deadline } = running
   if (!isEventStream(response) || !response.body) return readWholeAsStream(running, response)
   const reader = response.body.getReader()
@@ -270,34 +274,34 @@ async function readStream(running: RunningAttempt, response: UpstreamResponse): 
 }
 
 function streamOf(
-  { candidate, lane, times, deadline, ticker }: RunningAttempt,
+  { candidate, meter, lane, times, deadline, ticker, clock }: RunningAttempt,
   relay: StreamRelay,
   reader: OpenStream['reader'],
   first: Uint8Array,
-): Answered {
+): Reply {
   const { name, warnings } = lane
+  const answeredMs = clock.monotonicMs()
+  const facts = { candidate, lane: name, warnings, meter, answeredMs }
   const { signal } = deadline
   const abort = () => signal.abort()
   if (relay.isWhole) {
     if (relay.isStoppedEarly) abort()
     else drain({ reader, abort }, ticker)
     assert(relay.usage, 'a whole reply has been metered')
-    return { kind: 'whole', candidate, lane: name, warnings, body: relay.terminal, usage: relay.usage }
+    return { kind: 'whole', ...facts, body: relay.terminal, usage: relay.usage }
   }
   const { timeouts } = times
-  return { kind: 'stream', candidate, lane: name, warnings, reader, relay, first, timeouts, abort }
+  return { kind: 'stream', ...facts, reader, relay, first, timeouts, abort }
 }
 
 const ended: OpenStream['reader'] = { read: () => Promise.resolve({ done: true, value: undefined }) }
 
 /** A whole reply in place of a stream. Of several choices only the first could be passed on. */
-async function readWholeAsStream(
-  running: RunningAttempt,
-  response: UpstreamResponse,
-): Promise<Answered | AttemptFault> {
-  const { request, lane, deadline } = running
+async function readWholeAsStream(running: RunningAttempt, response: UpstreamResponse): Promise<Reply | AttemptFault> {
+  const { held, lane, deadline } = running
   const isJson = response.headers.get('content-type')?.includes('json')
-  if (!isJson || request.envelope.choices > 1) return garbled('an answer that is no event stream', deadline)
+  if (!isJson || held.admitted.content.envelope.choices > 1)
+    return garbled('an answer that is no event stream', deadline)
   const body = await readWhole(running, response)
   if ('class' in body) return body
   const { relay, bytes } = lane.relayWhole(body)

@@ -11,37 +11,35 @@ import {
   type KeyedRequest,
 } from '../tenancy/idempotency.ts'
 import { type AnswerHeaders, requestIdHeaders } from './answer.ts'
-import type { GatewayRequest } from './request.ts'
+import type { Exchange } from './exchange.ts'
+import type { Admitted } from './stages.ts'
 
 const keyMax = 255
 const retryMs = 1_000
 
-/** Claims the key for the request. Returns undefined if it may run, the stored answer, or why neither. */
+/** Claims the caller's key. Returns undefined if the request may run, the stored answer, or why neither. */
 export async function claimKey(
   idempotencyKeys: GenerationKeys,
-  request: GatewayRequest,
+  { exchange, caller, content }: Admitted,
   key: string,
 ): Promise<Buffer | Failure | undefined> {
-  const { record, caller, envelope, http } = request
+  const { record, http } = exchange
   if (key.length > keyMax || key === '') {
     return invalidRequest(`The header \`idempotency-key\` must have 1 to ${keyMax} characters.`, 'idempotency-key')
   }
-  const bodySha256 = createHash('sha256').update(record.path).update('\n').update(envelope.body).digest('hex')
+  const bodySha256 = createHash('sha256').update(record.path).update('\n').update(content.envelope.body).digest('hex')
   const keyed: KeyedRequest = { scope: generationScope(caller.workspaceId), key, bodySha256, requestId: record.id }
   const claim = await idempotencyKeys.claim(keyed)
   if (claim.kind === 'claimed') {
-    request.claimedKey = keyed
+    exchange.key = keyed
     return undefined
   }
   return claim.kind === 'answered' ? claim.body : refusedKey(claim, http.method)
 }
 
 /** Confirms the claim once the hold is visible to other replicas and nothing has been sent. */
-export async function confirmKey(
-  idempotencyKeys: GenerationKeys,
-  { claimedKey }: GatewayRequest,
-): Promise<Failure | undefined> {
-  if (!claimedKey || (await idempotencyKeys.confirm(claimedKey))) return undefined
+export async function confirmKey(idempotencyKeys: GenerationKeys, key: KeyedRequest): Promise<Failure | undefined> {
+  if (await idempotencyKeys.confirm(key)) return undefined
   // This process was unresponsive for so long that another replica took it for dead.
   const message =
     'Another request has taken over this idempotency key, because this one was suspended for too long. Retry in 1 s.'
@@ -73,7 +71,7 @@ function refusedKey(
   }
 }
 
-export function replayHeaders({ record }: GatewayRequest): AnswerHeaders {
+export function replayHeaders({ record }: Exchange): AnswerHeaders {
   return {
     ...requestIdHeaders(record.id),
     'content-type': 'application/json',

@@ -14,9 +14,10 @@ import { admit } from './admit.ts'
 import { answerHeaders } from './answer.ts'
 import { AttemptDeadline } from './deadline.ts'
 import { countTokensInChunks } from './estimate.ts'
-import { GatewayRequest } from './request.ts'
+import { Exchange } from './exchange.ts'
 import type { RunDependencies, RunRequest } from './run.ts'
 import { endClientLeft, endUncharged, endWithError } from './settlement.ts'
+import type { Admitted } from './stages.ts'
 
 interface Count {
   readonly body: Uint8Array<ArrayBuffer>
@@ -32,58 +33,59 @@ export function createCountTokens(deps: RunDependencies): RunRequest {
   const health = { begin: () => deps.clock.monotonicMs(), state, recordOk() {}, recordFault() {}, recordNothing() {} }
   const withoutLearning = { ...deps, health }
   return async (http, surface, path, connection) => {
-    const request = new GatewayRequest(deps.clock, http, surface, path, connection)
+    const exchange = new Exchange(deps.clock, http, surface, path, connection)
     const counting = surface.tokenCount
     assert(counting, 'only a dialect that counts tokens has this path')
     const { path: upstreamPath } = counting
     try {
-      const refused = await admit(deps, request, counting.readEnvelope, () => 0)
-      if (refused)
-        return request.clientGone.aborted ? endClientLeft(deps, request) : endWithError(deps, request, refused)
-      const able = request.plan.ordered.filter(({ dialect }) => dialect.id === surface.id)
-      if (upstreamPath === undefined || able.length === 0) return await answerEstimate(request)
+      const admitted = await admit(deps, exchange, counting.readEnvelope, () => 0)
+      if (admitted instanceof Failure)
+        return exchange.clientGone.aborted ? endClientLeft(deps, exchange) : endWithError(deps, exchange, admitted)
+      const able = admitted.plan.ordered.filter(({ dialect }) => dialect.id === surface.id)
+      if (upstreamPath === undefined || able.length === 0) return await answerEstimate(admitted)
       const outcome = await attemptCandidates(withoutLearning, {
-        plan: { ...request.plan, ordered: able },
+        plan: { ...admitted.plan, ordered: able },
         streams: false,
-        attempt: (candidate) => countAt(candidate, request, upstreamPath),
+        attempt: (candidate) => countAt(candidate, admitted, upstreamPath),
         isAnswer: isCount,
-        isWanted: () => !request.clientGone.aborted,
+        isWanted: () => !exchange.clientGone.aborted,
       })
-      if (!(outcome instanceof Exhausted)) return answer(outcome.body, request)
-      if (outcome.clientLeft) return endClientLeft(deps, request)
+      if (!(outcome instanceof Exhausted)) return answer(outcome.body, exchange)
+      if (outcome.clientLeft) return endClientLeft(deps, exchange)
       // A request that no route accepts is refused; if no route could count, the tokens are estimated.
-      if (!outcome.isFinal) return await answerEstimate(request)
-      return endWithError(deps, request, exhaustedFailure(request.model.id, outcome))
+      if (!outcome.isFinal) return await answerEstimate(admitted)
+      return endWithError(deps, exchange, exhaustedFailure(admitted.model.id, outcome))
     } catch (error) {
-      return endWithError(deps, request, deps.onDefect(error, request.record.id))
+      return endWithError(deps, exchange, deps.onDefect(error, exchange.record.id))
     }
   }
 
-  async function countAt(candidate: Candidate, request: GatewayRequest, path: string): Promise<Count | AttemptFault> {
-    const attempt = request.beginAttempt(candidate)
+  async function countAt(candidate: Candidate, admitted: Admitted, path: string): Promise<Count | AttemptFault> {
+    const { exchange } = admitted
+    const attempt = exchange.attempts.begin(candidate)
     const limitMs = Math.min(countMs, candidate.route.timeouts.firstEventMs ?? countMs)
-    const deadline = new AttemptDeadline(deps.clock.monotonicMs(), limitMs, request)
+    const deadline = new AttemptDeadline(deps.clock.monotonicMs(), limitMs, exchange)
     deps.ticker.watch(deadline)
-    const result = await callForCount(candidate, request, path, deadline)
+    const result = await callForCount(candidate, admitted, path, deadline)
     deadline.end()
     deps.ticker.unwatch(deadline)
-    request.endAttempt(attempt, isCount(result) ? 'ok' : describeFault(result))
+    exchange.attempts.end(attempt, isCount(result) ? 'ok' : describeFault(result))
     return result
   }
 
   /** Estimates from the text that the model would read; a header says that it is an estimate. */
-  async function answerEstimate(request: GatewayRequest): Promise<Response> {
-    const parsed = request.parsed()
-    if (parsed instanceof Failure) return endWithError(deps, request, parsed)
+  async function answerEstimate({ exchange, content }: Admitted): Promise<Response> {
+    const parsed = content.parsed()
+    if (parsed instanceof Failure) return endWithError(deps, exchange, parsed)
     const tokens = await countTokensInChunks(parsed.conversation)
-    const response = answer(request.surface.tokenCount?.renderCount(tokens) ?? '', request)
+    const response = answer(exchange.surface.tokenCount?.renderCount(tokens) ?? '', exchange)
     response.headers.set('x-tollgate-usage', 'estimated')
     return response
   }
 
-  function answer(body: Uint8Array | string, request: GatewayRequest): Response {
-    endUncharged(deps, request)
-    const headers = { ...answerHeaders(request, deps.clock), 'content-type': 'application/json' }
+  function answer(body: Uint8Array | string, exchange: Exchange): Response {
+    endUncharged(deps, exchange)
+    const headers = { ...answerHeaders(exchange), 'content-type': 'application/json' }
     return new Response(body, { headers })
   }
 }
@@ -94,7 +96,7 @@ function isCount(result: Count | AttemptFault): result is Count {
 
 async function callForCount(
   { provider, endpoint, route, rules, isOwn }: Candidate,
-  { http, envelope, surface }: GatewayRequest,
+  { exchange: { http, surface }, content: { envelope } }: Admitted,
   path: string,
   deadline: AttemptDeadline,
 ): Promise<Count | AttemptFault> {

@@ -14,7 +14,6 @@ import {
   type Ticker,
   type Watched,
 } from './deadline.ts'
-import type { GatewayRequest } from './request.ts'
 
 let ticker: Ticker | undefined
 afterEach(() => ticker?.close())
@@ -115,9 +114,9 @@ function timesOf({ stream = false, before = [], timeouts = {}, isLast = false }:
   const attempts: AttemptRecord[] = before.map(([start, took]) => {
     return { provider: 'acme', upstreamModel: 'm', outcome: '503', startMs: start * 1000, ms: took * 1000 }
   })
-  const request = { envelope: { stream }, model: { tags: [] }, record: { attempts } } as unknown as GatewayRequest
-  const candidate = { route: { timeouts }, key: {} } as unknown as Candidate
-  return attemptTimes(request, candidate, { firstEventLimitMs: () => 60_000 }, isLast)
+  const candidate = { model: { tags: [] }, route: { timeouts }, key: {} } as unknown as Candidate
+  const health = { firstEventLimitMs: () => 60_000 }
+  return attemptTimes(candidate, health, { isStreamed: stream, isLast, earlier: attempts })
 }
 
 const secondsFor = (asked: Asked, isStreamed = false) =>

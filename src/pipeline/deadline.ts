@@ -10,7 +10,6 @@ import type { Health } from '../routing/health.ts'
 import type { Candidate } from '../routing/plan.ts'
 import type { AttemptRecord } from '../telemetry/request-record.ts'
 import type { RequestHeaders } from '../wire/http-message.ts'
-import type { GatewayRequest } from './request.ts'
 
 // ── The ticker ──
 
@@ -109,17 +108,17 @@ export interface AttemptTimes {
 }
 
 export function attemptTimes(
-  { envelope, model, record }: Pick<GatewayRequest, 'envelope' | 'model' | 'record'>,
-  { route, health }: Candidate,
+  { model, route, health }: Candidate,
   { firstEventLimitMs }: Pick<Health, 'firstEventLimitMs'>,
-  isLast: boolean,
+  /** `earlier`: attempts of the same request. */
+  { isStreamed, isLast, earlier }: { isStreamed: boolean; isLast: boolean; earlier: readonly AttemptRecord[] },
 ): AttemptTimes {
   // A reasoning model may be silent for minutes before its first event.
   const kind = model.tags.includes('reasoning') ? 'reasoning' : 'ordinary'
-  const defaultMs = requestTotalMs(envelope.stream)
+  const defaultMs = requestTotalMs(isStreamed)
   const { connectMs, firstEventMs, idleMs, contentIdleMs, totalMs = defaultMs } = route.timeouts
   // A route with more than the default time extends the request's deadline too.
-  const requestLeftMs = Math.max(defaultMs, totalMs) - spentMs(record.attempts)
+  const requestLeftMs = Math.max(defaultMs, totalMs) - spentMs(earlier)
   return {
     timeouts: {
       connectMs: connectMs ?? 3_000,

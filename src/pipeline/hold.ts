@@ -6,8 +6,7 @@ import type { RequestId } from '../kernel/ids.ts'
 import { formatUsd, type Nano, zeroNano } from '../kernel/money.ts'
 import { totalInputTokens, type Usage } from '../kernel/usage.ts'
 import type { ExtendOutcome, Ledger, Settlement, SettleOutcome } from '../ledger/ledger.ts'
-import type { OfferedModel } from '../routing/offer.ts'
-import type { Candidate } from '../routing/plan.ts'
+import type { Candidate, OfferedModel } from '../routing/plan.ts'
 
 /** The facts that determine how much is held for a request. */
 export interface HoldFacts extends PossibleUsage {
@@ -155,7 +154,7 @@ export class Hold {
   }
 
   /** Sets the price by the route: on the workspace's own credential its provider bills it, and we charge at most a fee. */
-  serveBy({ isOwn }: Pick<Candidate, 'isOwn'>, model: OfferedModel): void {
+  serveBy({ isOwn, model }: Pick<Candidate, 'isOwn' | 'model'>): void {
     if (model !== this.model) this.#switchTo(model)
     const { fee } = model
     const price = isOwn ? (fee?.price ?? freePrice) : model.price
@@ -230,10 +229,12 @@ export class Hold {
   }
 
   /** Ends the hold without a charge. If that fails, the reaper ends it later. */
-  release(onFault: (error: unknown) => void): void {
-    const outcome = this.ledger.release(this.requestId)
-    // An unhandled rejection would end the process.
-    if (outcome instanceof Promise) outcome.catch(onFault)
+  async release(onFault: (error: unknown) => void): Promise<void> {
+    try {
+      await this.ledger.release(this.requestId)
+    } catch (error) {
+      onFault(error)
+    }
   }
 
   /** Holds more as the answer grows. */

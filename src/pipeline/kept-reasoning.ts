@@ -240,8 +240,7 @@ export async function recallTurns(
     if (turn.role !== 'assistant' || turn.blocks.some((block) => isThinking(block) && isSigned(block))) continue
     const key = keyOf(session, turn.blocks, answeredText(turns.slice(0, at)))
     if (key === undefined) continue
-    const finding = session.store.find(key)
-    const kept = finding instanceof Promise ? await finding : finding
+    const kept = await session.store.find(key)
     if (!kept) break
     recalled.set(turn, kept)
     for (const { block } of kept.blocks) bytes += bytesOf(block)

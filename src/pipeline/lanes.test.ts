@@ -7,7 +7,8 @@ import { openaiResponses } from '../dialects/openai-responses/index.ts'
 import { Failure } from '../kernel/failure.ts'
 import type { Candidate } from '../routing/plan.ts'
 import { openLane } from './lanes.ts'
-import type { GatewayRequest } from './request.ts'
+import type { Meter } from './meter.ts'
+import type { Held } from './stages.ts'
 
 function openedLane(
   members: object,
@@ -23,19 +24,21 @@ function openedLane(
   const envelope = openaiChat.readEnvelope(body, http.headers)
   if (envelope instanceof Failure) throw new Error(envelope.message)
   const record: { lane?: string } = {}
-  const request = {
-    ...{ http, envelope, record, surface: openaiChat },
-    model: { price: freePrice, defaultMaxTokens: 8000, maxOutputTokens: 10_000, ...model },
-    parsed: () => openaiChat.translation.parseRequest(envelope),
-    sessionCacheKey: () => 'derived',
-    sessionSettings: { cacheMarks: true },
-  } as unknown as GatewayRequest
+  const held = {
+    exchange: { http, record, surface: openaiChat },
+    admitted: {
+      content: { envelope, parsed: () => openaiChat.translation.parseRequest(envelope) },
+      ...{ caller: {}, session: {}, deriveCacheKey: () => 'derived', sessionSettings: { cacheMarks: true } },
+    },
+    hold: {},
+  } as unknown as Held
   const candidate = {
+    model: { price: freePrice, defaultMaxTokens: 8000, maxOutputTokens: 10_000, ...model },
     ...{ dialect: openaiChat, rules, provider: { id: 'p' }, endpoint: { dialect: 'openai-chat' } },
     route: { upstreamModel: 'up' },
     ...more,
   } as unknown as Candidate
-  return { lane: openLane(request, candidate), record }
+  return { lane: openLane(held, candidate, {} as Meter), record }
 }
 
 function laneOf(members: object, rules: TargetRules) {

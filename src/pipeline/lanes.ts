@@ -28,11 +28,12 @@ import { paramOf, WarningList } from '../dialects/request/fields.ts'
 import { assert, Failure, invalidRequest } from '../kernel/failure.ts'
 import type { Usage } from '../kernel/usage.ts'
 import { wrappings } from '../providers/wrapping/wrappings.ts'
-import type { OfferedModel } from '../routing/offer.ts'
-import type { Candidate } from '../routing/plan.ts'
+import type { Candidate, OfferedModel } from '../routing/plan.ts'
 import { isStrict } from './answer.ts'
+import type { Content } from './content.ts'
 import { answeredText, ReplyKeeper, withRecalled } from './kept-reasoning.ts'
-import type { GatewayRequest } from './request.ts'
+import type { Meter } from './meter.ts'
+import type { Admitted, Held } from './stages.ts'
 
 export interface Lane {
   readonly name: 'bytes' | 'translation'
@@ -53,24 +54,27 @@ export interface Lane {
   relayWhole(reply: Uint8Array): { readonly relay: StreamRelay; readonly bytes: Uint8Array }
 }
 
-export function openLane(request: GatewayRequest, candidate: Candidate): Lane | Failure {
-  const { envelope, model, surface } = request
-  if (envelope.embeddings) return embeddingsLane(request, candidate)
+export function openLane(held: Held, candidate: Candidate, meter: Meter): Lane | Failure {
+  const { surface, record, http } = held.exchange
+  const { envelope } = held.admitted.content
+  const { model } = candidate
+  if (envelope.embeddings) return embeddingsLane(held, candidate, meter)
   const isPassable = candidate.dialect.id === surface.id && !envelope.isForeign
   if (envelope.upstreamPath !== undefined && !isPassable) return notCompacting(model.id)
   const isSame = isPassable && !mustStream(envelope, candidate.rules, model.defaultMaxTokens)
-  request.record.lane = isSame ? 'bytes' : 'translation'
-  const plain = isSame ? byteLane(request, candidate) : translationLane(request, candidate)
+  record.lane = isSame ? 'bytes' : 'translation'
+  const plain = isSame ? byteLane(held, candidate, meter) : translationLane(held, candidate, meter)
   if (plain instanceof Failure) return plain
   const lane = wrapForHost(plain, candidate)
   if (lane instanceof Failure) return lane
-  if (lane.warnings.length > 0 && isStrict(request.http.headers)) return strictRefusal(lane.warnings)
+  if (lane.warnings.length > 0 && isStrict(http.headers)) return strictRefusal(lane.warnings)
   return lane
 }
 
 /** Vectors: the same two ways, without a stream. */
-function embeddingsLane(request: GatewayRequest, candidate: Candidate): Lane | Failure {
-  const { envelope, model, surface, http } = request
+function embeddingsLane({ exchange, admitted }: Held, candidate: Candidate, meter: Meter): Lane | Failure {
+  const { surface, http, record } = exchange
+  const { envelope } = admitted.content
   const { dialect, route, rules, isOwn, provider } = candidate
   const asked = surface.embeddings
   const upstream = dialect.embeddings
@@ -82,22 +86,22 @@ function embeddingsLane(request: GatewayRequest, candidate: Candidate): Lane | F
     )
   }
   const isSame = dialect.id === surface.id
-  request.record.lane = isSame ? 'bytes' : 'translation'
+  record.lane = isSame ? 'bytes' : 'translation'
   const parsed = isSame ? undefined : asked.parseRequest(envelope)
   if (parsed instanceof Failure) return parsed
   const sent = parsed
-    ? upstream.renderRequest(parsed, targetsOf(model, candidate).streamed)
+    ? upstream.renderRequest(parsed, targetsOf(candidate).streamed)
     : asked.editRequest(envelope, { upstreamModel: route.upstreamModel, defaultOutputCap: undefined, isOwn, rules })
   if (sent instanceof Failure) return sent
   const relayReply: Lane['relayReply'] = isSame
-    ? (reply) => asked.relayReply(envelope)(reply, request)
+    ? (reply) => asked.relayReply(envelope)(reply, meter)
     : (body) => {
         const reply = upstream.parseReply(body)
         if ('fault' in reply) return reply
         if (reply.vectors.length !== parsed?.inputs.length) return { fault: replyFault('another number of vectors') }
-        const usage = request.quoteUsage(reply.usage, undefined, () => 0)
+        const usage = meter.quoteUsage(reply.usage, undefined, () => 0)
         return {
-          body: encoder.encode(asked.renderReply({ ...reply, usage }, envelope, request.renderContext())),
+          body: encoder.encode(asked.renderReply({ ...reply, usage }, envelope, meter.renderContext())),
           usage,
         }
       }
@@ -132,10 +136,11 @@ export function notCompacting(modelId: string): Failure {
   )
 }
 
-function byteLane(request: GatewayRequest, candidate: Candidate): Lane | Failure {
-  const { surface, envelope, http } = request
-  const { body, warnings, refused } = surface.editRequest(envelope, new ByteEdits(request, candidate))
-  return refused ?? new ByteLane(request, candidate, surface.forwardedHeaders(http.headers), body, warnings)
+function byteLane(held: Held, candidate: Candidate, meter: Meter): Lane | Failure {
+  const { surface, http } = held.exchange
+  const { envelope } = held.admitted.content
+  const { body, warnings, refused } = surface.editRequest(envelope, new ByteEdits(held, candidate))
+  return refused ?? new ByteLane(held, candidate, meter, surface.forwardedHeaders(http.headers), body, warnings)
 }
 
 /** Classes, because an object with a closure for each member costs four times as much, for every request. */
@@ -149,25 +154,25 @@ class ByteEdits implements RequestEdits {
   readonly rules: TargetRules
 
   constructor(
-    private readonly request: GatewayRequest,
-    { route, rules, isOwn }: Candidate,
+    private readonly held: Held,
+    { model, route, rules, isOwn }: Candidate,
   ) {
-    const { model, hold } = request
+    const { admitted, hold } = held
     this.upstreamModel = route.upstreamModel
     this.defaultOutputCap = model.defaultMaxTokens
-    this.affordableOutputCap = hold?.loweredCap
+    this.affordableOutputCap = hold.loweredCap
     this.maxOutputTokens = model.maxOutputTokens
     this.isOwn = isOwn
-    this.hostedTools = isOwn ? undefined : hostedToolsOf(request)
+    this.hostedTools = isOwn ? undefined : hostedToolsOf(model, admitted.content)
     this.rules = rules
   }
 
   sessionCacheKey(): string | undefined {
-    return this.request.sessionCacheKey()
+    return sessionCacheKey(this.held.admitted)
   }
 
   get contentTags(): ContentTags | undefined {
-    return this.request.contentTags
+    return this.held.admitted.content.tags
   }
 }
 
@@ -178,27 +183,28 @@ class ByteLane implements Lane {
   readonly generationMs: number
 
   constructor(
-    private readonly request: GatewayRequest,
+    private readonly held: Held,
     private readonly candidate: Candidate,
+    private readonly meter: Meter,
     readonly headers: Lane['headers'],
     readonly body: Lane['body'],
     readonly warnings: Lane['warnings'],
   ) {
-    const { stream, upstreamPath } = request.envelope
+    const { stream, upstreamPath } = held.admitted.content.envelope
     this.path = pathOf(candidate, upstreamPath, stream)
     this.streamsUpstream = stream
     this.generationMs = stream ? 0 : Number.POSITIVE_INFINITY
   }
 
   relayReply(reply: Uint8Array<ArrayBuffer>): ReturnType<RelayReply> {
-    return this.request.surface.relayReply(reply, this.request)
+    return this.held.exchange.surface.relayReply(reply, this.meter)
   }
 
   // A provider that streams without being asked to, or does not although it was, is read as on the other lane.
 
   relayStream(): StreamRelay {
-    const { surface, envelope } = this.request
-    return envelope.stream ? surface.relayStream(this.request) : this.#translated()
+    const { surface } = this.held.exchange
+    return this.streamsUpstream ? surface.relayStream(this.meter) : this.#translated()
   }
 
   relayWhole(reply: Uint8Array): ReturnType<Lane['relayWhole']> {
@@ -206,12 +212,7 @@ class ByteLane implements Lane {
   }
 
   #translated(): TranslatedStream | CollectedReply {
-    return relayTranslated(
-      this.request,
-      this.candidate,
-      targetsOf(this.request.model, this.candidate).streamed,
-      noMapping,
-    )
+    return relayTranslated(this.held, this.candidate, this.meter, targetsOf(this.candidate).streamed, noMapping)
   }
 }
 
@@ -220,8 +221,8 @@ function pathOf({ dialect, route }: Candidate, upstreamPath: string | undefined,
 }
 
 /** undefined = the body cannot offer any, or the whole model is free on purpose. */
-function hostedToolsOf({ model, mayHaveMoreThanText }: GatewayRequest): HostedTools | undefined {
-  if (model.price.free || !mayHaveMoreThanText) return undefined
+function hostedToolsOf(model: OfferedModel, content: Content): HostedTools | undefined {
+  if (model.price.free || !content.mayHaveMoreThanText) return undefined
   return { searches: hasRow(model.price, 'web_search'), allowed: model.hostedTools }
 }
 
@@ -232,15 +233,16 @@ const noMapping: ReplyMapping = {
   stop: [],
 }
 
-function translationLane(request: GatewayRequest, candidate: Candidate): Lane | Failure {
-  const parsed = request.parsed()
+function translationLane(held: Held, candidate: Candidate, meter: Meter): Lane | Failure {
+  const { content } = held.admitted
+  const parsed = content.parsed()
   if (parsed instanceof Failure) return parsed
-  const { streamed, whole } = targetsOf(request.model, candidate)
+  const { streamed, whole } = targetsOf(candidate)
   const { issuer } = streamed
-  const recalled = withRecalled(parsed.conversation, request.recalled, { dialect: candidate.dialect.id, issuer })
-  const keyed = withCacheKey(affordable(recalled, request), request, candidate)
-  const conversation = withMarks(keyed, request, candidate)
-  const wholeTokens = request.envelope.stream ? undefined : wholeReplyTokens(conversation, streamed)
+  const recalled = withRecalled(parsed.conversation, content.recalled, { dialect: candidate.dialect.id, issuer })
+  const keyed = withCacheKey(affordable(recalled, held, candidate), held, candidate)
+  const conversation = withMarks(keyed, held, candidate)
+  const wholeTokens = content.envelope.stream ? undefined : wholeReplyTokens(conversation, streamed)
   const target = wholeTokens === undefined ? streamed : whole
   const rendered = candidate.dialect.translation.renderRequest(conversation, target)
   if (rendered instanceof Failure) return rendered
@@ -248,7 +250,7 @@ function translationLane(request: GatewayRequest, candidate: Candidate): Lane | 
   const warnings = new WarningList()
   warnings.addAll(parsed.warnings)
   warnings.addAll(rendered.warnings)
-  return new TranslationLane(request, candidate, target, mapping, headers, body, warnings.list, wholeTokens)
+  return new TranslationLane(held, candidate, meter, target, mapping, headers, body, warnings.list, wholeTokens)
 }
 
 class TranslationLane implements Lane {
@@ -258,8 +260,9 @@ class TranslationLane implements Lane {
   readonly generationMs: number
 
   constructor(
-    private readonly request: GatewayRequest,
+    private readonly held: Held,
     private readonly candidate: Candidate,
+    private readonly meter: Meter,
     private readonly target: Target,
     private readonly mapping: ReplyMapping,
     readonly headers: Lane['headers'],
@@ -268,7 +271,7 @@ class TranslationLane implements Lane {
     wholeTokens: number | undefined,
   ) {
     this.streamsUpstream = wholeTokens === undefined
-    this.path = pathOf(candidate, request.envelope.upstreamPath, this.streamsUpstream)
+    this.path = pathOf(candidate, held.admitted.content.envelope.upstreamPath, this.streamsUpstream)
     this.generationMs = (wholeTokens ?? 0) * tokenMs
   }
 
@@ -277,7 +280,7 @@ class TranslationLane implements Lane {
   }
 
   relayStream(): TranslatedStream | CollectedReply {
-    return relayTranslated(this.request, this.candidate, this.target, this.mapping)
+    return relayTranslated(this.held, this.candidate, this.meter, this.target, this.mapping)
   }
 
   relayWhole(reply: Uint8Array): ReturnType<Lane['relayWhole']> {
@@ -308,24 +311,30 @@ function wholeReplyTokens({ stop, outputCap }: Conversation, target: Target): nu
 }
 
 /** Caps the output at what the wallet can pay for. */
-function affordable(conversation: Conversation, { hold, model }: GatewayRequest): Conversation {
-  const loweredCap = hold?.loweredCap
+function affordable(conversation: Conversation, { hold }: Held, { model }: Candidate): Conversation {
+  const { loweredCap } = hold
   if (loweredCap === undefined) return conversation
   const asked = conversation.outputCap ?? model.defaultMaxTokens ?? loweredCap
   return { ...conversation, outputCap: Math.min(asked, loweredCap) }
 }
 
+/** The key under which a provider may cache the session; undefined = there is no session. */
+function sessionCacheKey({ session, caller, deriveCacheKey }: Admitted): string | undefined {
+  return session && deriveCacheKey(caller.workspaceId, session)
+}
+
 /** The cache key of the session, for a host that uses one and a caller that sent none. */
-function withCacheKey(conversation: Conversation, request: GatewayRequest, { rules }: Candidate): Conversation {
+function withCacheKey(conversation: Conversation, { admitted }: Held, { rules }: Candidate): Conversation {
   if (!rules.promptCacheKey || conversation.promptCacheKey !== undefined) return conversation
-  return { ...conversation, promptCacheKey: request.sessionCacheKey() }
+  return { ...conversation, promptCacheKey: sessionCacheKey(admitted) }
 }
 
 /** Marks for the prompt cache, unless the model, the installation or the caller turns them off. */
-function withMarks(conversation: Conversation, request: GatewayRequest, { rules, dialect }: Candidate): Conversation {
-  const { model, surface, session, http, sessionSettings } = request
+function withMarks(conversation: Conversation, held: Held, { model, rules, dialect }: Candidate): Conversation {
+  const { surface, http } = held.exchange
+  const { session, sessionSettings } = held.admitted
   // A caller of the provider's own dialect sets them itself.
-  if (!rules.cachesOnlyMarked || dialect.id === surface.id || !(model.cacheMarks ?? sessionSettings?.cacheMarks))
+  if (!rules.cachesOnlyMarked || dialect.id === surface.id || !(model.cacheMarks ?? sessionSettings.cacheMarks))
     return conversation
   if (http.headers.get('x-tollgate-cache-marks')?.toLowerCase() === 'off') return conversation
   return placeMarks(conversation, rules, session?.isNamed ?? false)
@@ -351,18 +360,16 @@ function wrapForHost(plain: Lane, { endpoint }: Candidate): Lane | Failure {
 }
 
 interface Targets {
-  readonly model: OfferedModel
   readonly streamed: Target
   readonly whole: Target
 }
 
-/** By candidate: most requests to it are for the same model. */
 const knownTargets = new WeakMap<Candidate, Targets>()
 
-function targetsOf(model: OfferedModel, candidate: Candidate): Targets {
+function targetsOf(candidate: Candidate): Targets {
   const known = knownTargets.get(candidate)
-  if (known?.model === model) return known
-  const { provider, endpoint, route, rules } = candidate
+  if (known) return known
+  const { model, provider, endpoint, route, rules } = candidate
   const streamed: Target = {
     upstreamModel: route.upstreamModel,
     issuer: issuerName(provider.id, endpoint.dialect, route.upstreamModel),
@@ -370,7 +377,7 @@ function targetsOf(model: OfferedModel, candidate: Candidate): Targets {
     defaultOutputCap: model.defaultMaxTokens,
     maxOutputTokens: model.maxOutputTokens,
   }
-  const targets = { model, streamed, whole: { ...streamed, wantsWhole: true } }
+  const targets = { streamed, whole: { ...streamed, wantsWhole: true } }
   knownTargets.set(candidate, targets)
   return targets
 }
@@ -387,23 +394,24 @@ export function strictRefusal(lost: readonly Warning[]): Failure {
 
 /** A separate function: the relay lives as long as the answer, and must not keep the rendered request alive. */
 function relayTranslated(
-  request: GatewayRequest,
+  held: Held,
   { dialect }: Candidate,
+  meter: Meter,
   target: Target,
   mapping: ReplyMapping,
 ): TranslatedStream | CollectedReply {
-  const { surface, record, envelope } = request
+  const { surface, record } = held.exchange
   const note = (text: string) => void record.notes.push(text)
-  const keeper = keeperFor(request, dialect)
-  const translated = { from: dialect, to: surface, target, mapping, context: request.renderContext(), note, keeper }
-  return envelope.stream ? new TranslatedStream(translated) : new CollectedReply(translated)
+  const keeper = keeperFor(held, dialect)
+  const translated = { from: dialect, to: surface, target, mapping, context: meter.renderContext(), note, keeper }
+  return held.admitted.content.envelope.stream ? new TranslatedStream(translated) : new CollectedReply(translated)
 }
 
 /** undefined = the caller sends reasoning back itself, or none is kept. */
-function keeperFor(request: GatewayRequest, dialect: UpstreamDialect): ReplyKeeper | undefined {
-  const { keptReasoning, surface } = request
-  if (!keptReasoning || dialect.id === surface.id) return undefined
-  return new ReplyKeeper(keptReasoning, dialect.id, answeredText(request.conversation()?.turns ?? []))
+function keeperFor({ exchange, admitted }: Held, dialect: UpstreamDialect): ReplyKeeper | undefined {
+  const { keptReasoning, content } = admitted
+  if (!keptReasoning || dialect.id === exchange.surface.id) return undefined
+  return new ReplyKeeper(keptReasoning, dialect.id, answeredText(content.conversation()?.turns ?? []))
 }
 
 function wholeThrough(relay: TranslatedRelay, reply: Uint8Array): ReturnType<Lane['relayWhole']> {

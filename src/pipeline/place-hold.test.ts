@@ -6,7 +6,7 @@ import type { HoldOutcome, HoldRequest, Ledger } from '../ledger/ledger.ts'
 import { InputRatios } from './estimate.ts'
 import type { Hold } from './hold.ts'
 import { placeHold } from './place-hold.ts'
-import type { GatewayRequest } from './request.ts'
+import type { Admitted } from './stages.ts'
 
 // The hold requests to the ledger. What callers see of them is in test/money.
 
@@ -27,7 +27,7 @@ interface Asked {
   readonly outcomes?: readonly HoldOutcome[]
 }
 
-async function ask(asked: Asked): Promise<{ outcome: Hold | Failure | undefined; requests: HoldRequest[] }> {
+async function ask(asked: Asked): Promise<{ outcome: Hold | Failure; requests: HoldRequest[] }> {
   const { bodyBytes = 400, stream = true, outputCap, tags = [], totalMs = [undefined] } = asked
   const unsupported = asked.wantsAudio ? [{ wantsAudio: true }] : []
   const outcomes = [...(asked.outcomes ?? [{ kind: 'held' } as const])]
@@ -40,20 +40,20 @@ async function ask(asked: Asked): Promise<{ outcome: Hold | Failure | undefined;
   } as unknown as Ledger
   const caller = { workspaceId: 'ws_1', keyId: 'key_1', projectId: 'prj_1', workspaceName: 'acme', limits: [] }
   const ordered = totalMs.map((total) => ({ isOwn: false, route: { timeouts: { totalMs: total } } }))
-  const request = {
-    caller,
-    plan: { ordered },
-    envelope: { body: new Uint8Array(bodyBytes), stream, outputCap, choices: 1 },
-    model: { id: 'a/b', price: asked.price ?? price, priceVersion: 'v1', tags, contextTokens: 100_000 },
-    record: { id: 'req_1', startedAt: 0 },
-    http: new Request('http://gateway.test'),
-    conversation: () => ({ turns: [], unsupported }),
-    sentConversation: () => ({ turns: [], unsupported }),
-    recalledBytes: 0,
-  } as unknown as GatewayRequest
+  const model = { id: 'a/b', price: asked.price ?? price, priceVersion: 'v1', tags, contextTokens: 100_000 }
+  const admitted = {
+    ...{ caller, model, models: [model], plan: { ordered } },
+    content: {
+      envelope: { body: new Uint8Array(bodyBytes), stream, outputCap, choices: 1 },
+      conversation: () => ({ turns: [], unsupported }),
+      sentConversation: () => ({ turns: [], unsupported }),
+      ...{ bodyBytes, recalledBytes: 0 },
+    },
+    exchange: { record: { id: 'req_1', startedAt: 0 }, http: new Request('http://gateway.test') },
+  } as unknown as Admitted
   const deps = { ledger, ratios: new InputRatios(), clock: { now: () => 0, monotonicMs: () => 0 } }
-  const refused = await placeHold(deps, request)
-  return { outcome: refused ?? request.hold, requests }
+  const placed = await placeHold(deps, admitted)
+  return { outcome: placed instanceof Failure ? placed : placed.hold, requests }
 }
 
 /** 400 bytes: a hundred tokens and half as many again. */

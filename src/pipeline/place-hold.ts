@@ -24,11 +24,11 @@ import {
 import { type HoldOutcome, type HoldRequest, type Ledger, usualHoldLifetimeMs } from '../ledger/ledger.ts'
 import { scopeTitles } from '../limits/limiter.ts'
 import { requestTotalMs } from '../routing/failover.ts'
-import type { OfferedModel } from '../routing/offer.ts'
-import type { Candidate } from '../routing/plan.ts'
+import type { Candidate, OfferedModel } from '../routing/plan.ts'
 import type { RequestRecord } from '../telemetry/request-record.ts'
 import type { Caller } from '../tenancy/caller.ts'
 import { isStrict } from './answer.ts'
+import { type Content, parserOf } from './content.ts'
 import {
   boundedInputTokens,
   bytesPerToken,
@@ -41,7 +41,7 @@ import {
   windowOf,
 } from './estimate.ts'
 import { Hold, type HoldFacts, holdAmount, holdsWithin, requiredFree, smallestHold } from './hold.ts'
-import { type GatewayRequest, unparsed } from './request.ts'
+import type { Admitted, Held } from './stages.ts'
 import { outputCapOf } from './usage.ts'
 
 export interface PlaceHoldDependencies {
@@ -53,84 +53,75 @@ export interface PlaceHoldDependencies {
 /** The hold must outlive the request; a route may allow more time than the ledger's default lifetime. */
 const lifetimeMarginMs = 5 * 60_000
 
-/** Sets `request.hold`, or returns why nothing can be held. Synchronous with the embedded ledger and enough balance. */
-export function placeHold(
+/** Returns why nothing can be held, if so. */
+export async function placeHold(
   { ledger, ratios, clock }: PlaceHoldDependencies,
-  request: GatewayRequest,
-): Failure | undefined | Promise<Failure | undefined> {
-  const dearest = dearestHold(request, ratios)
-  const { workspaceId, keyId, projectId } = request.caller
-  const lifetime = lifetimeMs(request)
-  const holdRequest: HoldRequest = {
-    requestId: request.record.id,
+  admitted: Admitted,
+): Promise<Held | Failure> {
+  const { exchange, caller } = admitted
+  const dearest = dearestHold(admitted, ratios)
+  const { workspaceId, keyId, projectId } = caller
+  const asked: HoldRequest = {
+    requestId: exchange.record.id,
     workspaceId,
     keyId,
     projectId,
     amount: dearest.usual.amount,
     requiredFree: dearest.required,
-    budgets: budgetsOf(request.caller, clock, request.record),
-    lifetimeMs: lifetime,
+    budgets: budgetsOf(caller, clock, exchange.record),
+    lifetimeMs: lifetimeMs(admitted),
   }
-  const outcome = ledger.hold(holdRequest)
-  return outcome instanceof Promise
-    ? outcome.then((known) => takeHold(ledger, request, dearest, holdRequest, known))
-    : takeHold(ledger, request, dearest, holdRequest, outcome)
+  const outcome = await ledger.hold(asked)
+  if (outcome.kind !== 'held') return placeLowHold(ledger, admitted, dearest, asked, outcome)
+  return held(ledger, admitted, dearest, dearest.usual, outcome)
 }
 
-function takeHold(
+function held(
   ledger: Ledger,
-  request: GatewayRequest,
-  { model, facts, usual, required, factsOf }: ReturnType<typeof dearestHold>,
-  holdRequest: HoldRequest,
-  outcome: HoldOutcome,
-): Failure | undefined | Promise<Failure | undefined> {
-  if (outcome.kind !== 'held') {
-    return placeLowHold(ledger, request, { model, facts, factsOf }, holdRequest, required, outcome)
-  }
-  request.spend = outcome.budgets && tightestSpend(outcome.budgets)
-  request.hold = new Hold(request.record.id, ledger, model, facts, usual, factsOf)
-  return undefined
+  admitted: Admitted,
+  { model, facts, factsOf }: Dearest,
+  amount: ConstructorParameters<typeof Hold>[4],
+  { budgets }: Extract<HoldOutcome, { kind: 'held' }>,
+): Held {
+  const { exchange } = admitted
+  const hold = new Hold(exchange.record.id, ledger, model, facts, amount, factsOf)
+  exchange.hold = hold
+  exchange.spend = budgets && tightestSpend(budgets)
+  return { exchange, admitted, hold }
 }
 
 /** The model for which most must be held, of those that may answer. */
-function dearestHold(request: GatewayRequest, ratios: InputRatios) {
-  const { models } = request
-  if (models === undefined) return holdFor(request, request.model, ratios)
-  const holds = [...new Set(models.values())].map((model) => holdFor(request, model, ratios))
+function dearestHold(admitted: Admitted, ratios: InputRatios): Dearest {
+  const { models } = admitted
+  if (models.length === 1) return holdFor(admitted, admitted.model, ratios)
+  const holds = models.map((model) => holdFor(admitted, model, ratios))
   const max = holds.reduce((a, b) => (b.usual.amount > a.usual.amount ? b : a))
   const required = holds.reduce((amount, hold) => (hold.required > amount ? hold.required : amount), max.required)
   return { ...max, required, factsOf: new Map(holds.map(({ model, facts }) => [model, facts])) }
 }
 
-function holdFor(request: GatewayRequest, model: OfferedModel, ratios: InputRatios) {
-  const facts = holdFacts(request, model)
-  const usual = holdAmount(facts, expectedTokens(request, model, ratios), facts.cap)
-  const factsOf: ReadonlyMap<OfferedModel, HoldFacts> | undefined = undefined
-  return { model, facts, usual, required: requiredFree(facts, usual), factsOf }
+function holdFor(admitted: Admitted, model: OfferedModel, ratios: InputRatios): Dearest {
+  const facts = holdFacts(admitted, model)
+  const usual = holdAmount(facts, expectedTokens(admitted.content, model, ratios), facts.cap)
+  return { model, facts, usual, required: requiredFree(facts, usual), factsOf: undefined }
 }
 
 /** Expected input and maximum output, which count against token limits until the usage is known. */
-export function estimateAllTokens(request: GatewayRequest, ratios: InputRatios): number {
-  const { envelope, model } = request
-  return expectedTokens(request, model, ratios) + outputCapOf(envelope, model) * envelope.choices
+export function estimateAllTokens(content: Content, model: OfferedModel, ratios: InputRatios): number {
+  const { envelope } = content
+  return expectedTokens(content, model, ratios) + outputCapOf(envelope, model) * envelope.choices
 }
 
-function expectedTokens(request: GatewayRequest, model: OfferedModel, ratios: InputRatios): number {
-  const { envelope } = request
-  const parse = request.mayHaveMoreThanText ? () => request.sentConversation() : unparsed
+function expectedTokens(content: Content, model: OfferedModel, ratios: InputRatios): number {
+  const { envelope, mayHaveMoreThanText, recalledBytes } = content
   const ratio = ratios.of(model.id)
-  const inBody = expectedInputTokens(
-    envelope.body,
-    ratio,
-    parse,
-    windowOf(envelope, model),
-    request.mayHaveMoreThanText,
-  )
-  return inBody + Math.ceil((request.recalledBytes / bytesPerToken) * ratio)
+  const window = windowOf(envelope, model)
+  const inBody = expectedInputTokens(envelope.body, ratio, parserOf(content), window, mayHaveMoreThanText)
+  return inBody + Math.ceil((recalledBytes / bytesPerToken) * ratio)
 }
 
 /** Whether a request may use a bucket. The price of a token bucket that is not listed is held for every request. */
-const conditionalBuckets: readonly (readonly [Bucket, mayUse: (request: GatewayRequest) => boolean])[] = [
+const conditionalBuckets: readonly (readonly [Bucket, mayUse: (content: Content) => boolean])[] = [
   ['cache_write_1h', ({ envelope }) => hasCacheMark(envelope.body)],
   ['audio_input', mayContainAudio],
   ['audio_cache_read', mayContainAudio],
@@ -138,21 +129,21 @@ const conditionalBuckets: readonly (readonly [Bucket, mayUse: (request: GatewayR
 ]
 
 /** The most units that a request can use. For a unit bucket that is not listed, the maximum in its row is held. */
-const unitBounds: { readonly [Name in UnitBucket]?: (request: GatewayRequest) => number } = {
-  web_search: (request) => (request.mayHaveMoreThanText ? request.requestedSearches() : 0),
+const unitBounds: { readonly [Name in UnitBucket]?: (content: Content) => number } = {
+  web_search: (content) => (content.mayHaveMoreThanText ? content.requestedSearches() : 0),
 }
 
-function heldUnits(price: Price, request: GatewayRequest): UnitCounts {
-  const counts = pricedUnits(price).map(({ bucket, count, max }) => [count, unitBounds[bucket]?.(request) ?? max])
+function heldUnits(price: Price, content: Content): UnitCounts {
+  const counts = pricedUnits(price).map(({ bucket, count, max }) => [count, unitBounds[bucket]?.(content) ?? max])
   return Object.fromEntries(counts)
 }
 
 /** The same list for the same buckets, because prices remember their highest rates by it. */
 const bucketLists: (readonly Bucket[])[] = []
 
-function unusableBuckets(price: Price, request: GatewayRequest): readonly Bucket[] {
+function unusableBuckets(price: Price, content: Content): readonly Bucket[] {
   let at = 0
-  for (const [bucket, mayUse] of conditionalBuckets) at = at * 2 + (hasRow(price, bucket) && !mayUse(request) ? 1 : 0)
+  for (const [bucket, mayUse] of conditionalBuckets) at = at * 2 + (hasRow(price, bucket) && !mayUse(content) ? 1 : 0)
   const known = bucketLists[at]
   if (known) return known
   const last = conditionalBuckets.length - 1
@@ -161,18 +152,18 @@ function unusableBuckets(price: Price, request: GatewayRequest): readonly Bucket
   return list
 }
 
-function holdFacts(request: GatewayRequest, model: OfferedModel): HoldFacts {
-  const { envelope, plan } = request
+function holdFacts({ content, plan }: Admitted, model: OfferedModel): HoldFacts {
+  const { envelope } = content
   const isOwnOnly = plan.ordered.length > 0 && plan.ordered.every(({ isOwn }) => isOwn)
   const price = isOwnOnly ? (model.fee?.price ?? freePrice) : model.price
-  const without = unusableBuckets(price, request)
+  const without = unusableBuckets(price, content)
   const isSpoken = hasRow(price, 'audio_output') && !without.includes('audio_output')
   return {
     price,
     cap: outputCapOf(envelope, model),
     choices: envelope.choices,
     isUsOnly: price.factors.us_only !== undefined && mayNameRegion(envelope.body),
-    units: pricedUnits(price).length > 0 ? heldUnits(price, request) : undefined,
+    units: pricedUnits(price).length > 0 ? heldUnits(price, content) : undefined,
     without,
     // Reasoning and audio are billed but only partly visible in the stream, so hold the full cap.
     holdsWholeCap: !envelope.stream || isSpoken || model.tags.includes('reasoning'),
@@ -180,28 +171,30 @@ function holdFacts(request: GatewayRequest, model: OfferedModel): HoldFacts {
   }
 }
 
-function mayContainAudio(request: GatewayRequest): boolean {
-  return request.mayHaveMoreThanText && mayHaveAudio(parsedIfSmall(request))
+function mayContainAudio(content: Content): boolean {
+  return content.mayHaveMoreThanText && mayHaveAudio(parsedIfSmall(content))
 }
 
 /** Whether the answer may contain audio. */
-function wantsAudio(request: GatewayRequest): boolean {
-  const conversation = parsedIfSmall(request)
+function wantsAudio(content: Content): boolean {
+  const conversation = parsedIfSmall(content)
   return conversation === undefined || conversation.unsupported.some((field) => field.wantsAudio)
 }
 
 /** undefined if the body cannot be parsed, or is so large that parsing would delay other requests. */
-function parsedIfSmall(request: GatewayRequest): Conversation | undefined {
-  return request.envelope.body.length > parsedBytesMax ? undefined : request.sentConversation()
+function parsedIfSmall(content: Content): Conversation | undefined {
+  return content.bodyBytes > parsedBytesMax ? undefined : content.sentConversation()
 }
 
 // Not inline: a closure would be created for every request.
 const hasUsualTimeout = ({ route }: Candidate) => route.timeouts.totalMs === undefined
 
 /** Longer deadlines of routes extend the ledger's default lifetime; nothing shortens it. */
-function lifetimeMs({ envelope, plan: { ordered } }: GatewayRequest): number | undefined {
+function lifetimeMs({ content, plan: { ordered } }: Admitted): number | undefined {
   if (ordered.every(hasUsualTimeout)) return undefined
-  const longestMs = Math.max(...ordered.map(({ route }) => route.timeouts.totalMs ?? requestTotalMs(envelope.stream)))
+  const longestMs = Math.max(
+    ...ordered.map(({ route }) => route.timeouts.totalMs ?? requestTotalMs(content.envelope.stream)),
+  )
   return Math.max(usualHoldLifetimeMs, longestMs * ordered.length + lifetimeMarginMs)
 }
 
@@ -255,31 +248,25 @@ type Refused = Exclude<HoldOutcome, { kind: 'held' }>
 /** Tries smaller holds, bounded strictly, that fit into the wallet or the spend limit that refused the usual one. */
 async function placeLowHold(
   ledger: Ledger,
-  request: GatewayRequest,
-  dearest: DearestModel,
-  template: Omit<HoldRequest, 'amount'>,
-  usualRequired: Nano,
+  admitted: Admitted,
+  dearest: Dearest,
+  asked: HoldRequest,
   refused: Refused,
-): Promise<Failure | undefined> {
+): Promise<Held | Failure> {
   if (refused.kind === 'unavailable') return cannotCharge(refused.retryAfterMs)
-  const inBody = boundedInputTokens(
-    request.envelope.body,
-    request.sentConversation(),
-    windowOf(request.envelope, widest(dearest)),
-  )
-  const inputTokens = inBody + request.recalledBytes
-  const { model, factsOf } = dearest
-  const facts = { ...dearest.facts, minCap: minCapOf(request) }
+  const { content } = admitted
+  const { envelope } = content
+  const window = windowOf(envelope, widest(dearest))
+  const inputTokens = boundedInputTokens(envelope.body, content.sentConversation(), window) + content.recalledBytes
+  const facts = { ...dearest.facts, minCap: minCapOf(admitted) }
   let last = refused
   // The wallet and each limit have their own room; repeat while another one with less room refuses.
   for (let room = spendableOf(refused); ; room = spendableOf(last)) {
     const amounts = holdsWithin(facts, inputTokens, room.amount)
     for (const hold of amounts) {
-      const outcome = await ledger.hold({ ...template, amount: hold.amount, requiredFree: hold.amount })
+      const outcome = await ledger.hold({ ...asked, amount: hold.amount, requiredFree: hold.amount })
       if (outcome.kind === 'held') {
-        request.spend = outcome.budgets && tightestSpend(outcome.budgets)
-        request.hold = new Hold(request.record.id, ledger, model, facts, { ...hold, within: room.of }, factsOf)
-        return undefined
+        return held(ledger, admitted, { ...dearest, facts }, { ...hold, within: room.of }, outcome)
       }
       if (outcome.kind === 'unavailable') return cannotCharge(outcome.retryAfterMs)
       last = outcome
@@ -287,20 +274,24 @@ async function placeLowHold(
     if (amounts.length > 0 && spendableOf(last).amount < room.amount) continue
     const bounded = amounts.at(-1)?.amount ?? neededAmount(facts, inputTokens)
     // For a long prompt the strict bound may exceed what the usual hold, an estimate, would have needed.
-    const needed = usualRequired < bounded ? usualRequired : bounded
-    return refusal(request, last, needed)
+    const needed = dearest.required < bounded ? dearest.required : bounded
+    return refusal(admitted, last, needed)
   }
 }
 
-/** The model for which most is held, and the facts of all that may answer if there are several. */
-interface DearestModel {
+/** The model for which most is held. */
+interface Dearest {
   readonly model: OfferedModel
   readonly facts: HoldFacts
+  readonly usual: ReturnType<typeof holdAmount>
+  /** What must be free for the usual hold. */
+  readonly required: Nano
+  /** The facts of all models that may answer, if there are several. */
   readonly factsOf: ReadonlyMap<OfferedModel, HoldFacts> | undefined
 }
 
 /** The largest context window of those that may answer. */
-function widest({ model, factsOf }: DearestModel): { readonly contextTokens: number | undefined } {
+function widest({ model, factsOf }: Dearest): { readonly contextTokens: number | undefined } {
   const windows = [...(factsOf?.keys() ?? [model])].map(
     ({ contextTokens }) => contextTokens ?? Number.POSITIVE_INFINITY,
   )
@@ -321,9 +312,9 @@ function spendableOf(refused: Insufficient | OverBudget): Spendable {
 }
 
 /** With x-tollgate-strict the caller's cap is not lowered. A thinking budget must fit in any case. */
-function minCapOf(request: GatewayRequest): number {
-  if (isStrict(request.http.headers)) return Number.POSITIVE_INFINITY
-  const budget = request.conversation()?.reasoning?.budgetTokens
+function minCapOf({ exchange, content }: Admitted): number {
+  if (isStrict(exchange.http.headers)) return Number.POSITIVE_INFINITY
+  const budget = content.conversation()?.reasoning?.budgetTokens
   return budget === undefined ? 0 : budget + 1
 }
 
@@ -335,12 +326,11 @@ function neededAmount(facts: HoldFacts, inputTokens: number): Nano {
 
 // ── Refusals ──
 
-function refusal(request: GatewayRequest, refused: Insufficient | OverBudget, needed: Nano): Failure {
-  const { caller, record } = request
+function refusal({ exchange, caller }: Admitted, refused: Insufficient | OverBudget, needed: Nano): Failure {
   const isInFlight = needed <= spendableOf(refused).amount
   if (refused.kind === 'over budget') {
-    if (!isInFlight) request.spend = { ...spendState(refused), isReached: true }
-    return overBudget(caller, refused, record.startedAt, isInFlight ? inFlightRetryMs : undefined)
+    if (!isInFlight) exchange.spend = { ...spendState(refused), isReached: true }
+    return overBudget(caller, refused, exchange.record.startedAt, isInFlight ? inFlightRetryMs : undefined)
   }
   const { posted, held } = refused
   const metadata = {

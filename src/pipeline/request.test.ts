@@ -6,19 +6,22 @@ import { Failure } from '../kernel/failure.ts'
 import type { Nano, Pico } from '../kernel/money.ts'
 import type { Usage } from '../kernel/usage.ts'
 import type { ExtendOutcome, Ledger, Settlement, SettleOutcome } from '../ledger/ledger.ts'
-import type { OfferedModel } from '../routing/offer.ts'
-import type { Candidate } from '../routing/plan.ts'
+import type { Candidate, OfferedModel } from '../routing/plan.ts'
 import type { RequestRow } from '../store/request-rows.ts'
+import type { Caller } from '../tenancy/caller.ts'
+import { Content } from './content.ts'
+import { Exchange } from './exchange.ts'
 import { Hold, type HoldFacts, holdAmount } from './hold.ts'
-import { GatewayRequest } from './request.ts'
+import { Meter } from './meter.ts'
+import type { Held } from './stages.ts'
 import { growthFailure } from './stream.ts'
 import type { MeasuredReply } from './usage.ts'
 
 /** Counts how often the prompt was parsed or read. */
-class WatchedRequest extends GatewayRequest {
+class WatchedContent extends Content {
   reads = 0
 
-  override parsed(): ReturnType<GatewayRequest['parsed']> {
+  override parsed(): ReturnType<Content['parsed']> {
     this.reads += 1
     return super.parsed()
   }
@@ -43,13 +46,14 @@ function openRequest({ text = 'hi', members = '', model = {}, rules = {}, lowere
   )
   const envelope = openaiChat.readEnvelope(body, new Headers())
   if (envelope instanceof Failure) throw new Error(envelope.message)
-  const request = new WatchedRequest(stoppedClock, new Request('http://gateway.test'), openaiChat, '/', connection)
-  request.envelope = envelope
-  request.bodyBytes = body.length
-  request.model = { contextTokens: 1000, maxOutputTokens: undefined, price, ...model } as unknown as OfferedModel
-  request.candidate = { rules } as Candidate
-  request.hold = { loweredCap, quote() {} } as unknown as Hold
-  return { request, notes: request.record.notes }
+  const exchange = new Exchange(stoppedClock, new Request('http://gateway.test'), openaiChat, '/', connection)
+  const noTags = () => ({ tag: () => '', isValid: () => false })
+  const content = new WatchedContent(envelope, openaiChat, [], noTags, {} as Caller)
+  const offered = { contextTokens: 1000, maxOutputTokens: undefined, price, ...model } as unknown as OfferedModel
+  const hold = { loweredCap, quote() {} }
+  const held = { exchange, hold, admitted: { content, storing: {} } } as unknown as Held
+  const meter = new Meter(held, { rules, model: offered } as Candidate)
+  return { content, meter, notes: exchange.record.notes }
 }
 
 const reported = (inputTokens: number, outputTokens: number): Usage => ({
@@ -63,19 +67,19 @@ const measured = (more: Partial<MeasuredReply>): MeasuredReply => ({
 
 describe('usage', () => {
   test('is estimated from one count of the prompt and noted once if every chunk reports zero', () => {
-    const { request, notes } = openRequest()
-    const estimates = [4, 8, 12].map((bytes) => request.quoteUsage(reported(0, 0), undefined, () => bytes))
+    const { content, meter, notes } = openRequest()
+    const estimates = [4, 8, 12].map((bytes) => meter.quoteUsage(reported(0, 0), undefined, () => bytes))
     expect(estimates).toMatchObject([1, 2, 3].map((outputTokens) => ({ inputTokens: 8, outputTokens })))
-    expect(request.reads).toBe(1)
+    expect(content.reads).toBe(1)
     expect(notes).toEqual([
       'implausible usage: the provider reported no input or no output tokens, although the answer has content; an estimate was charged instead',
     ])
   })
 
   test('falls back to the input at the start, with its parts, if the final input is implausible', () => {
-    const { request, notes } = openRequest()
+    const { meter, notes } = openRequest()
     const final = { ...reported(190_000, 7), audioInputTokens: 3, audioOutputTokens: 2 }
-    const usage = request.quoteUsage(final, reported(3, 1), () => 4)
+    const usage = meter.quoteUsage(final, reported(3, 1), () => 4)
     expect(usage).toMatchObject({ inputTokens: 3, outputTokens: 7, audioOutputTokens: 2, source: 'estimated' })
     expect(usage.audioInputTokens).toBeUndefined()
     expect(notes).toHaveLength(1)
@@ -115,13 +119,13 @@ describe('usage', () => {
       { inputTokens: 8, outputTokens: 25 },
     ],
   ])('of an answer that ended early is %s', (_, more, counts) => {
-    expect(openRequest().request.usageOfPart(measured(more))).toMatchObject(counts)
+    expect(openRequest().meter.usageOfPart(measured(more))).toMatchObject(counts)
   })
 
   test('is the quoted one for an answer that ended early, if there is one', () => {
     const usage = reported(3, 7)
     const more = { usage, usageSoFar: reported(2, 2), bytesAtReport: 100 }
-    expect(openRequest().request.usageOfPart(measured(more))).toBe(usage)
+    expect(openRequest().meter.usageOfPart(measured(more))).toBe(usage)
   })
 
   const capped = '"max_tokens":100'
@@ -138,17 +142,17 @@ describe('usage', () => {
     ],
     ['32,768 and 5 % without any cap', {}, 34_407],
   ])('accepts as output at most %s', (_, opened, max) => {
-    const { request } = openRequest(opened)
-    const judged = (output: number) => request.quoteUsage(reported(3, output), undefined, () => 4)
+    const { meter } = openRequest(opened)
+    const judged = (output: number) => meter.quoteUsage(reported(3, output), undefined, () => 4)
     expect(judged(max)).toEqual(reported(3, max))
     const estimate = { inputTokens: 3, outputTokens: 1, inputReported: true, source: 'estimated' } as const
     expect(judged(max + 1)).toMatchObject(estimate)
   })
 
   test('accepts as many output tokens as bytes if no cap was sent', () => {
-    const { request } = openRequest()
-    expect(request.quoteUsage(reported(3, 50_000), undefined, () => 50_000).source).toBe('reported')
-    expect(request.quoteUsage(reported(3, 50_001), undefined, () => 50_000).source).toBe('estimated')
+    const { meter } = openRequest()
+    expect(meter.quoteUsage(reported(3, 50_000), undefined, () => 50_000).source).toBe('reported')
+    expect(meter.quoteUsage(reported(3, 50_001), undefined, () => 50_000).source).toBe('estimated')
   })
 })
 
@@ -157,35 +161,34 @@ describe('releaseBody', () => {
   const start = measured({ usageSoFar: reported(900, 1), outputBytes: 4 })
 
   test('drops a long body whose tokens are known, and keeps the numbers derived from it', () => {
-    const { request } = openRequest({ text: long })
-    const { bodyBytes, mayHaveMoreThanText } = request
-    request.releaseBody(start)
-    expect([request.envelope.body.length, request.bodyBytes, request.mayHaveMoreThanText]).toEqual([
+    const { content, meter } = openRequest({ text: long })
+    const { bodyBytes, mayHaveMoreThanText } = content
+    meter.releaseBody(start, 'bytes')
+    expect([content.envelope.body.length, content.bodyBytes, content.mayHaveMoreThanText]).toEqual([
       0,
       bodyBytes,
       mayHaveMoreThanText,
     ])
-    expect(request.usageOfPart(measured({}))).toMatchObject({ inputTokens: 900, outputTokens: 25, source: 'estimated' })
-    expect(request.quoteUsage(reported(0, 0), undefined, () => 4)).toMatchObject({
+    expect(meter.usageOfPart(measured({}))).toMatchObject({ inputTokens: 900, outputTokens: 25, source: 'estimated' })
+    expect(meter.quoteUsage(reported(0, 0), undefined, () => 4)).toMatchObject({
       inputTokens: 900,
       outputTokens: 1,
     })
-    expect(request.reads).toBe(0)
+    expect(content.reads).toBe(0)
   })
 
   test('keeps the bounds of plausible usage', () => {
-    const { request } = openRequest({ text: long, model: { contextTokens: undefined } })
-    const max = request.bodyBytes + 4_096
-    request.releaseBody(start)
-    expect(request.quoteUsage(reported(max, 1), undefined, () => 4).source).toBe('reported')
-    expect(request.quoteUsage(reported(max + 1, 1), undefined, () => 4).source).toBe('estimated')
+    const { content, meter } = openRequest({ text: long, model: { contextTokens: undefined } })
+    const max = content.bodyBytes + 4_096
+    meter.releaseBody(start, 'bytes')
+    expect(meter.quoteUsage(reported(max, 1), undefined, () => 4).source).toBe('reported')
+    expect(meter.quoteUsage(reported(max + 1, 1), undefined, () => 4).source).toBe('estimated')
   })
 
   test('counts the prompt of a translated request first', () => {
-    const { request } = openRequest({ text: long })
-    request.record.lane = 'translation'
-    request.releaseBody(measured({ outputBytes: 4 }))
-    expect([request.envelope.body.length, request.reads]).toEqual([0, 1])
+    const { content, meter } = openRequest({ text: long })
+    meter.releaseBody(measured({ outputBytes: 4 }), 'translation')
+    expect([content.envelope.body.length, content.reads]).toEqual([0, 1])
   })
 
   test.each([
@@ -193,9 +196,9 @@ describe('releaseBody', () => {
     ['a body whose tokens are not known yet', long, undefined],
     ['a body with an implausible count', long, reported(9_999_999, 1)],
   ])('keeps %s', (_, text, usageSoFar) => {
-    const { request } = openRequest({ text })
-    request.releaseBody(measured({ usageSoFar, outputBytes: 4 }))
-    expect(request.envelope.body.length).toBe(request.bodyBytes)
+    const { content, meter } = openRequest({ text })
+    meter.releaseBody(measured({ usageSoFar, outputBytes: 4 }), 'bytes')
+    expect(content.envelope.body.length).toBe(content.bodyBytes)
   })
 })
 
@@ -206,64 +209,64 @@ describe('attempts', () => {
   function start() {
     let nowMs = 100
     const clock = { now: () => 0, monotonicMs: () => nowMs }
-    const request = new GatewayRequest(clock, new Request('http://gateway.test'), openaiChat, '/', connection)
+    const exchange = new Exchange(clock, new Request('http://gateway.test'), openaiChat, '/', connection)
     const wait = (milliseconds: number) => {
       nowMs += milliseconds
     }
-    const recorded = () => request.record.attempts.map((each) => [each.provider, each.outcome, each.startMs, each.ms])
+    const recorded = () => exchange.record.attempts.map((each) => [each.provider, each.outcome, each.startMs, each.ms])
     return {
-      request,
-      record: request.record,
+      attempts: exchange.attempts,
+      record: exchange.record,
       wait,
       recorded,
-      begin: (id: string) => request.beginAttempt(candidate(id)),
+      begin: (id: string) => exchange.attempts.begin(candidate(id)),
     }
   }
 
   test('are recorded from their start', () => {
-    const { request, record, begin, wait, recorded } = start()
+    const { attempts, record, begin, wait, recorded } = start()
     wait(5)
     const attempt = begin('acme')
     expect(recorded()).toEqual([['acme', '', 5, 0]])
     wait(20)
-    request.endAttempt(attempt, '503')
+    attempts.end(attempt, '503')
     expect(recorded()).toEqual([['acme', '503', 5, 20]])
     expect(record.waitedMs).toBe(20)
   })
 
   test('that are still open end with their request, and only once', () => {
-    const { request, record, begin, wait, recorded } = start()
-    request.endAttempt(begin('acme'), '503')
+    const { attempts, record, begin, wait, recorded } = start()
+    attempts.end(begin('acme'), '503')
     wait(10)
     const open = begin('other')
     wait(30)
-    request.endOpenAttempts('client left')
+    attempts.endOpen('client left')
     const ended = [
       ['acme', '503', 0, 0],
       ['other', 'client left', 10, 30],
     ]
     expect(recorded()).toEqual(ended)
-    request.endAttempt(open, 'broken')
+    attempts.end(open, 'broken')
     expect(recorded()).toEqual(ended)
     expect(record.waitedMs).toBe(30)
   })
 
   test('that sent nothing are removed', () => {
-    const { request, begin, recorded } = start()
+    const { attempts, begin, recorded } = start()
     const attempt = begin('acme')
     begin('other')
-    request.removeAttempt(attempt)
+    attempts.remove(attempt)
     expect(recorded()).toEqual([['other', '', 0, 0]])
   })
 
   test('end with the one that answered, even if it began before others', () => {
-    const { request, begin, recorded } = start()
-    request.endAttempt(begin('acme'), 'broken')
+    const { attempts, begin, recorded } = start()
+    attempts.end(begin('acme'), 'broken')
     const first = begin('acme')
     const second = begin('other')
-    request.endAttempt(first, 'ok')
-    request.recordAnswered(candidate('acme'))
-    request.endAttempt(second, 'superseded')
+    attempts.end(first, 'ok')
+    attempts.answered(candidate('acme'))
+    attempts.end(second, 'superseded')
     expect(recorded().map(([provider, outcome]) => `${provider} ${outcome}`)).toEqual([
       'acme broken',
       'other superseded',
@@ -395,16 +398,16 @@ describe('a charge', () => {
     const { hold, model } = openHold()
     const seen = usage(10)
     expect(hold.quote(seen)).toBe(200n as Nano)
-    hold.serveBy({ isOwn: true }, model)
+    hold.serveBy({ isOwn: true, model })
     expect([hold.quote(seen), hold.priceVersion]).toEqual([0n as Nano, undefined])
-    hold.serveBy({ isOwn: false }, model)
+    hold.serveBy({ isOwn: false, model })
     expect([hold.quote(seen), hold.priceVersion]).toEqual([200n as Nano, 'v1'])
   })
 
   test("on the workspace's own credential is the fee, with its own price version", () => {
     const fee = { price: sharePrice(price, 500n), version: 'v1-own' }
     const { hold, model } = openHold({}, { fee })
-    hold.serveBy({ isOwn: true }, model)
+    hold.serveBy({ isOwn: true, model })
     expect([hold.quote(usage(10)), hold.priceVersion]).toEqual([10n as Nano, 'v1-own'])
   })
 })
@@ -528,7 +531,7 @@ describe('a reported cost far above the hold', () => {
 
 test('releases the hold of an unanswered request', () => {
   const asked = openHold()
-  asked.hold.release(() => {})
+  void asked.hold.release(() => {})
   expect(asked.released).toBe(1)
 })
 
@@ -548,7 +551,7 @@ describe('a shared ledger that fails', () => {
 
   test('reports a failed release and leaves no unhandled rejection', async () => {
     const fault = Promise.withResolvers<unknown>()
-    failingHold().release(fault.resolve)
+    void failingHold().release(fault.resolve)
     expect(await fault.promise).toEqual(new Error('lost'))
   })
 })

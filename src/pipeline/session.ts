@@ -133,19 +133,20 @@ function openingHash(surface: Pick<Dialect, 'conversationSpans'>, envelope: Enve
 // Who and what a request is for, as its client says: session, agent, end user and tags. It is recorded beside the request
 // for reports and limits, and grants nothing. No part of a prompt is in it.
 
-/** The request as far as it is attributed. */
-interface AttributedRequest {
-  readonly record: RequestRecord
+/** A request as far as it is attributed. */
+interface Attributed {
+  readonly headers: RequestHeaders
   readonly caller: Caller
   readonly envelope: Envelope
   readonly session: Session | undefined
-  readonly http: { readonly headers: RequestHeaders }
 }
 
 /** Fills in the record. Returns a failure for tags that cannot be recorded. */
-export function readAttribution(request: AttributedRequest, endUsers: EndUserMode): Failure | undefined {
-  const { record, caller, envelope, session, http } = request
-  const { headers } = http
+export function recordAttribution(
+  record: RequestRecord,
+  { headers, caller, envelope, session }: Attributed,
+  endUsers: EndUserMode,
+): Failure | undefined {
   if (session?.isNamed) record.session = session.id
   record.agent = agentOf(headers, record.client)
   if (endUsers !== 'off') record.endUser = endUserOf(caller, envelope, endUsers)

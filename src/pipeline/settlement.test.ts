@@ -8,10 +8,11 @@ import type { Usage } from '../kernel/usage.ts'
 import type { SettleEnd } from '../ledger/ledger.ts'
 import { createLog } from '../telemetry/log.ts'
 import type { KeyedRequest } from '../tenancy/idempotency.ts'
+import { Exchange } from './exchange.ts'
 import type { Hold } from './hold.ts'
-import { GatewayRequest } from './request.ts'
 import {
   billedUsage,
+  type Delivered,
   type Ending,
   endClientLeft,
   endUncharged,
@@ -19,6 +20,8 @@ import {
   type SettlementDependencies,
   settle,
 } from './settlement.ts'
+import type { Held } from './stages.ts'
+import type { MeasuredReply } from './usage.ts'
 
 const whole: Usage = {
   ...tokenCounts(7, 9, 3),
@@ -28,7 +31,8 @@ const relayed: Usage = { ...whole, outputTokens: 4, source: 'estimated' }
 
 // Which usage is billed for each ending; what a client sees of it is in test/money.
 
-const delivered = () => relayed
+const deliveredAs = (measured: Pick<MeasuredReply, 'usage' | 'outputBytes'>, part: Usage) =>
+  ({ reply: { meter: { usageOfPart: () => part } }, measured }) as unknown as Delivered
 
 test.each<[ending: Ending, afterOutput: Usage | undefined, beforeOutput: Usage | undefined]>([
   ['complete', whole, whole],
@@ -40,18 +44,18 @@ test.each<[ending: Ending, afterOutput: Usage | undefined, beforeOutput: Usage |
   ['ended by us', relayed, undefined],
 ])('bills a request that ended as %p', (ending, afterOutput, beforeOutput) => {
   const usage = ending === 'complete' ? whole : undefined
-  expect(billedUsage(ending, { usage, outputBytes: 16 }, delivered)).toEqual(afterOutput)
-  expect(billedUsage(ending, { usage, outputBytes: 0 }, delivered)).toEqual(beforeOutput)
+  expect(billedUsage(ending, deliveredAs({ usage, outputBytes: 16 }, relayed))).toEqual(afterOutput)
+  expect(billedUsage(ending, deliveredAs({ usage, outputBytes: 0 }, relayed))).toEqual(beforeOutput)
 })
 
 test('bills a complete answer without usage by what was relayed', () => {
-  expect(billedUsage('complete', { usage: undefined, outputBytes: 16 }, delivered)).toEqual(relayed)
+  expect(billedUsage('complete', deliveredAs({ usage: undefined, outputBytes: 16 }, relayed))).toEqual(relayed)
 })
 
 test.each(['client left after content', 'interrupted', 'hold exhausted', 'ended by us'] as const)(
   'bills a quoted usage even without output: %s',
   (ending) => {
-    expect(billedUsage(ending, { usage: whole, outputBytes: 0 }, () => whole)).toBe(whole)
+    expect(billedUsage(ending, deliveredAs({ usage: whole, outputBytes: 0 }, whole))).toBe(whole)
   },
 )
 
@@ -59,7 +63,10 @@ test.each(['client left after content', 'interrupted', 'hold exhausted', 'ended 
 
 const none = { ended: 0, kept: 0, freed: 0, left: 0, released: 0, written: 0, observed: 0 }
 const charged = { kind: 'settled', charge: 5n } as SettleEnd
-const measured = { usage: whole, usageSoFar: undefined, outputBytes: 4, bytesAtReport: undefined }
+const delivered: Delivered = {
+  ...deliveredAs({ usage: whole, outputBytes: 4 }, whole),
+  reply: { candidate: { route: {} }, meter: { usageOfPart: () => whole } } as unknown as Delivered['reply'],
+}
 const complete = { ending: 'complete' } as const
 const defect = new Failure('INTERNAL', 'Tollgate failed.')
 
@@ -92,7 +99,7 @@ function start() {
   }
   const connection = { keepOpen() {}, rearm() {}, drop() {}, address: () => undefined }
   const http = new Request('http://gateway.test')
-  const request = new GatewayRequest(systemClock, http, openaiChat, '/v1/chat/completions', connection)
+  const exchange = new Exchange(systemClock, http, openaiChat, '/v1/chat/completions', connection)
   const hold: Partial<Hold> = {
     heldBeforeCost: 9n as Nano,
     priceVersion: 'a/b#1',
@@ -100,11 +107,12 @@ function start() {
     quotedUsd: () => '0.000000005',
     cacheSaved: () => 0n,
     settle: () => Promise.resolve(charged),
-    release: () => void counts.released++,
+    release: async () => void counts.released++,
   }
-  request.hold = hold as Hold
-  request.claimedKey = {} as KeyedRequest
-  request.admission = { end: () => void counts.ended++ } as unknown as NonNullable<typeof request.admission>
+  exchange.hold = hold as Hold
+  exchange.key = {} as KeyedRequest
+  exchange.slot = { end: () => void counts.ended++ } as unknown as NonNullable<typeof exchange.slot>
+  const held = { exchange, hold, admitted: { storing: {} } } as unknown as Held
   const lines = () => {
     log.flush()
     return logged
@@ -113,16 +121,16 @@ function start() {
     lines()
       .split('\n')
       .filter((line) => line.includes('"message":"request"')).length
-  return { deps, request, record: request.record, counts, hold, lines, requestLines, unconfirmed }
+  return { deps, exchange, held, record: exchange.record, counts, hold, lines, requestLines, unconfirmed }
 }
 
 test('ends a charged request once: a later error only gets a response', async () => {
-  const { deps, request, record, counts, requestLines } = start()
-  await settle(deps, request, complete, measured)
-  expect(endWithError(deps, request, defect).status).toBe(500)
-  expect(endClientLeft(deps, request).status).toBe(499)
-  endUncharged(deps, request)
-  expect(await settle(deps, request, { ending: 'ended by us', failure: defect }, measured)).toEqual({
+  const { deps, exchange, held, record, counts, requestLines } = start()
+  await settle(deps, held, complete, delivered)
+  expect(endWithError(deps, exchange, defect).status).toBe(500)
+  expect(endClientLeft(deps, exchange).status).toBe(499)
+  endUncharged(deps, exchange)
+  expect(await settle(deps, held, { ending: 'ended by us', failure: defect }, delivered)).toEqual({
     chargeUsd: '0.000000005',
   })
   expect(counts).toEqual({ ...none, ended: 1, kept: 1, observed: 1 })
@@ -136,31 +144,31 @@ test('ends a charged request once: a later error only gets a response', async ()
 })
 
 test('records what a shared wallet paid, if it is less than quoted', async () => {
-  const { deps, request, record, hold } = start()
+  const { deps, held, record, hold } = start()
   const rows: unknown[] = []
   hold.settle = async (_usage, row) => {
     rows.push(row({ workspaceId: 'ws_1', charge: 3n as Nano, writtenOff: 2n as Nano, budgets: null }))
     return { ...charged, charge: 3n, posted: 0n } as SettleEnd
   }
   record.caller = { keyId: 'key_1', projectId: 'prj_1', workspaceId: 'ws_1' }
-  expect(await settle(deps, request, complete, measured)).toEqual({ chargeUsd: '0.000000003' })
+  expect(await settle(deps, held, complete, delivered)).toEqual({ chargeUsd: '0.000000003' })
   expect([record.charge, record.balance]).toEqual([3n as Nano, 0n as Nano])
   expect(rows).toMatchObject([{ charge: 3, written_off: 2 }])
 })
 
 test('does not charge a request that was refused', async () => {
-  const { deps, request, counts, requestLines } = start()
-  expect(endWithError(deps, request, defect).status).toBe(500)
-  expect(await settle(deps, request, complete, measured)).toEqual({ chargeUsd: undefined })
+  const { deps, exchange, held, counts, requestLines } = start()
+  expect(endWithError(deps, exchange, defect).status).toBe(500)
+  expect(await settle(deps, held, complete, delivered)).toEqual({ chargeUsd: undefined })
   expect(counts).toEqual({ ...none, ended: 1, freed: 1, released: 1, written: 1, observed: 1 })
   expect(requestLines()).toBe(1)
 })
 
 test('after a settlement that throws, says that the charge is unknown and keeps the key', async () => {
-  const { deps, request, record, counts, hold } = start()
+  const { deps, exchange, held, record, counts, hold } = start()
   hold.settle = () => Promise.reject(new Error('no ledger'))
-  expect(await settle(deps, request, complete, measured).catch(String)).toBe('Error: no ledger')
-  const response = endWithError(deps, request, defect)
+  expect(await settle(deps, held, complete, delivered).catch(String)).toBe('Error: no ledger')
+  const response = endWithError(deps, exchange, defect)
   expect([response.status, response.headers.get('x-should-retry')]).toEqual([500, 'true'])
   expect(await response.text()).toContain('it is not known yet whether it was charged')
   expect(counts).toEqual({ ...none, ended: 1, left: 1, released: 1, written: 1, observed: 1 })
@@ -171,9 +179,9 @@ test.each<[end: SettleEnd, retryAfterMs: number]>([
   [{ kind: 'unavailable', retryAfterMs: 1234 }, 1234],
   [{ kind: 'gone' }, 1000],
 ])('fails with "nothing was charged" if the ledger answers %j', async (end, retryAfterMs) => {
-  const { deps, request, record, counts, hold } = start()
+  const { deps, held, record, counts, hold } = start()
   hold.settle = () => Promise.resolve(end)
-  const { unsettled } = await settle(deps, request, complete, measured)
+  const { unsettled } = await settle(deps, held, complete, delivered)
   expect(unsettled).toMatchObject({ code: 'OVERLOADED', facts: { retryAfterMs } })
   expect(unsettled?.message).toContain('Nothing was charged')
   expect(counts).toEqual({ ...none, ended: 1, freed: 1, released: 1, written: 1, observed: 1 })
@@ -181,9 +189,9 @@ test.each<[end: SettleEnd, retryAfterMs: number]>([
 })
 
 test('sends a charged answer that could not be stored under its key, and does not free the key', async () => {
-  const { deps, request, counts, lines } = start()
+  const { deps, held, counts, lines } = start()
   deps.idempotencyKeys.complete = () => Promise.reject(new Error('the database is away'))
-  expect(await settle(deps, request, complete, measured)).toEqual({ chargeUsd: '0.000000005' })
+  expect(await settle(deps, held, complete, delivered)).toEqual({ chargeUsd: '0.000000005' })
   expect(counts).toEqual({ ...none, ended: 1, observed: 1 })
   expect(lines()).toContain('the database is away')
 })
@@ -197,11 +205,11 @@ describe('a charge that is not confirmed in time', () => {
   }
 
   test('is reported as unknown, frees its slot, and keeps its key until the outcome is known', async () => {
-    const { deps, request, counts, requestLines, unconfirmed } = startUnconfirmed()
-    const { unsettled, chargeUsd } = await settle(deps, request, complete, measured)
+    const { deps, exchange, held, counts, requestLines, unconfirmed } = startUnconfirmed()
+    const { unsettled, chargeUsd } = await settle(deps, held, complete, delivered)
     expect([unsettled?.code, chargeUsd]).toEqual(['OVERLOADED', undefined])
     expect(unsettled?.message).toContain('it is not known yet whether it was charged')
-    expect(unsettled?.message).toContain(`tollgate explain ${request.record.id}`)
+    expect(unsettled?.message).toContain(`tollgate explain ${exchange.record.id}`)
     expect(unsettled?.message).toContain('Idempotency-Key')
     expect(unsettled?.facts).toMatchObject({ shouldRetry: true, retryAfterMs: 1000 })
     expect(counts).toEqual({ ...none, ended: 1 })
@@ -209,9 +217,9 @@ describe('a charge that is not confirmed in time', () => {
   })
 
   test('tells the official clients not to retry without a key', async () => {
-    const { deps, request } = startUnconfirmed()
-    request.claimedKey = undefined
-    const { unsettled } = await settle(deps, request, complete, measured)
+    const { deps, exchange, held } = startUnconfirmed()
+    exchange.key = undefined
+    const { unsettled } = await settle(deps, held, complete, delivered)
     expect(unsettled?.facts).toMatchObject({ shouldRetry: false, retryAfterMs: 1000 })
     expect(unsettled?.message).toContain('a new request with its own charge')
   })
@@ -223,8 +231,8 @@ describe('a charge that is not confirmed in time', () => {
     [unavailable, { freed: 1, written: 1 }, undefined, 'the charge was not confirmed in time; it was not made'],
     [undefined, { left: 1 }, undefined, 'this process could not find out whether it was charged'],
   ])('updates key, record, log and metrics once when it is known: %p', async (end, ends, charge, note) => {
-    const { deps, request, record, counts, requestLines, unconfirmed, resolve } = startUnconfirmed()
-    await settle(deps, request, complete, measured)
+    const { deps, held, record, counts, requestLines, unconfirmed, resolve } = startUnconfirmed()
+    await settle(deps, held, complete, delivered)
     resolve(end)
     await Promise.all(unconfirmed)
     expect(counts).toEqual({ ...none, ended: 1, observed: 1, ...ends })
@@ -234,8 +242,8 @@ describe('a charge that is not confirmed in time', () => {
   })
 
   test('keeps the status of a client that had left', async () => {
-    const { deps, request, record, unconfirmed, resolve } = startUnconfirmed()
-    await settle(deps, request, { ending: 'client left after content' }, { ...measured, bytesAtReport: 4 })
+    const { deps, held, record, unconfirmed, resolve } = startUnconfirmed()
+    await settle(deps, held, { ending: 'client left after content' }, delivered)
     resolve(charged)
     await Promise.all(unconfirmed)
     expect([record.status, record.code]).toEqual([499, undefined])

@@ -9,7 +9,7 @@
 
 import { priceUsage } from '../catalog/price.ts'
 import type { Clock } from '../kernel/clock.ts'
-import { assert, causeOf, Failure, type FailureCode } from '../kernel/failure.ts'
+import { causeOf, Failure, type FailureCode } from '../kernel/failure.ts'
 import type { RequestId } from '../kernel/ids.ts'
 import { formatUsd, type Nano, zeroNano } from '../kernel/money.ts'
 import { totalInputTokens, type Usage } from '../kernel/usage.ts'
@@ -22,9 +22,12 @@ import { chargedRequestRow, logRequest, type RequestRecord } from '../telemetry/
 import type { GenerationKeys, KeyedRequest } from '../tenancy/idempotency.ts'
 import type { StoredResponses } from '../tenancy/stored-responses.ts'
 import { failureResponse, routeHeaders, withLimits } from './answer.ts'
-import type { GatewayRequest } from './request.ts'
+import type { OpenStream, WholeReply } from './attempt.ts'
+import type { Exchange } from './exchange.ts'
+import type { Meter } from './meter.ts'
+import type { Held } from './stages.ts'
 import { keepResponse } from './stored-response.ts'
-import { type MeasuredReply, nothingMeasured } from './usage.ts'
+import type { MeasuredReply } from './usage.ts'
 
 // ── What each ending costs ──
 
@@ -50,23 +53,36 @@ const endings = {
 
 export type Ending = keyof typeof endings
 
-/** The usage that is billed; undefined = nothing, and no transfer. `usageOfRead` returns the usage of what was read. */
+/** The usage that is billed; undefined = nothing, and no transfer. */
 export function billedUsage(
   ending: Ending,
-  { usage, outputBytes }: Pick<MeasuredReply, 'usage' | 'outputBytes'>,
-  usageOfRead: () => Usage,
+  {
+    reply: { meter },
+    measured,
+  }: { readonly reply: { readonly meter: Pick<Meter, 'usageOfPart'> } } & Pick<Delivered, 'measured'>,
 ): Usage | undefined {
+  const { usage, outputBytes } = measured
   switch (endings[ending]) {
     case 'usage':
-      return usage ?? usageOfRead()
+      return usage ?? meter.usageOfPart(measured)
     case 'read':
-      return outputBytes > 0 || usage !== undefined ? usageOfRead() : undefined
+      return outputBytes > 0 || usage !== undefined ? meter.usageOfPart(measured) : undefined
     case 'nothing':
       return undefined
   }
 }
 
 // ── Settling ──
+
+/** What a provider's reply came to. */
+export interface Delivered {
+  readonly reply: Pick<OpenStream | WholeReply, 'candidate' | 'meter' | 'answeredMs'>
+  readonly measured: MeasuredReply
+  /** The whole answer, to be kept under an idempotency key; undefined = it was streamed. */
+  readonly whole: Uint8Array | undefined
+  /** The end of the reply, from which a response to be stored is read. */
+  readonly lastBytes: Uint8Array
+}
 
 /** How an answer ended. */
 export interface End {
@@ -104,71 +120,72 @@ const slowCommitMs = 1_000
 /** Ends a request with its charge, which is durable when this resolves. */
 export async function settle(
   deps: SettlementDependencies,
-  request: GatewayRequest,
+  held: Held,
   { ending, failure }: End,
-  measured: MeasuredReply = nothingMeasured,
+  /** undefined = no provider replied, and nothing is charged. */
+  delivered: Delivered | undefined,
 ): Promise<Settled> {
-  const { record, hold } = request
-  if (request.hasEnded) return { chargeUsd: record.chargeUsd }
-  const usage = billedUsage(ending, measured, () => request.usageOfPart(measured))
+  const { exchange, hold } = held
+  const { record } = exchange
+  if (exchange.hasEnded) return { chargeUsd: record.chargeUsd }
   const hasLeft = ending === 'client left before content' || ending === 'client left after content'
-  recordEnd(request, hasLeft ? clientLeftStatus : 200, failure)
-  if (usage === undefined) {
-    release(deps, request)
+  const usage = delivered && billedUsage(ending, delivered)
+  recordEnd(exchange, hasLeft ? clientLeftStatus : 200, failure)
+  if (!delivered || usage === undefined) {
+    release(deps, exchange)
     return {}
   }
-  assert(hold, 'nothing is answered without a hold')
   record.usage = usage
   record.charge = hold.quote(usage)
-  record.upstreamCost = upstreamCostOf(request.candidate, usage)
+  record.upstreamCost = upstreamCostOf(delivered.reply.candidate, usage)
   record.cacheSaved = hold.cacheSaved(usage)
   record.chargeUsd = hold.quotedUsd(usage)
   record.priceVersion = hold.priceVersion
   record.held = hold.heldBeforeCost
-  request.hasEnded = true
-  request.mayBeCharged = true
+  exchange.hasEnded = true
+  exchange.mayBeCharged = true
   let outcome: SettleOutcome
   try {
     outcome = await hold.settle(usage, (charge) => chargedRequestRow(record, charge))
   } catch (error) {
-    request.hasEnded = false
+    exchange.hasEnded = false
     forgetCharge(record)
     throw error
   }
   if (outcome.kind === 'settled') {
     recordCharge(record, outcome)
-    if (request.claimedKey) await storeAnswer(deps, request.claimedKey, request.storedAnswer)
-    if (request.storedInput !== undefined && ending === 'complete') await keepResponse(deps, request)
-    return endCharged(deps, request)
+    if (exchange.key) await storeAnswer(deps, exchange.key, delivered.whole)
+    if (held.admitted.storing.input !== undefined && ending === 'complete')
+      await keepResponse(deps, held, delivered.lastBytes)
+    return endCharged(deps, exchange)
   }
-  if (outcome.kind === 'unknown') return endUnconfirmed(deps, request, outcome.end, hasLeft)
-  request.mayBeCharged = false
+  if (outcome.kind === 'unknown') return endUnconfirmed(deps, exchange, outcome.end, hasLeft, delivered.whole)
+  exchange.mayBeCharged = false
   const unsettled = chargeFailed(outcome.kind === 'unavailable' ? outcome.retryAfterMs : 1000)
-  recordSettleTime(request)
-  recordEnd(request, unsettled.status, unsettled)
+  recordSettleTime(exchange)
+  recordEnd(exchange, unsettled.status, unsettled)
   forgetCharge(record)
-  release(deps, request)
+  release(deps, exchange)
   return { unsettled }
 }
 
 /** A workspace pays for calls on its own credential itself. undefined = unknown. */
-function upstreamCostOf(candidate: Candidate | undefined, usage: Usage): Nano | undefined {
-  if (!candidate) return undefined
-  const { cost } = candidate.route
-  return candidate.isOwn ? zeroNano : cost && priceUsage(cost, usage)
+function upstreamCostOf({ route, isOwn }: Candidate, usage: Usage): Nano | undefined {
+  const { cost } = route
+  return isOwn ? zeroNano : cost && priceUsage(cost, usage)
 }
 
 type Charged = Extract<SettleEnd, { kind: 'settled' }>
 
-function endCharged(deps: SettlementDependencies, request: GatewayRequest): Settled {
-  const { record } = request
-  recordSettleTime(request)
+function endCharged(deps: SettlementDependencies, exchange: Exchange): Settled {
+  const { record } = exchange
+  recordSettleTime(exchange)
   if (record.settleMs >= slowCommitMs) {
     // The row was written in the same commit, without this note; write it again.
     record.notes.push(`the charge took ${(record.settleMs / 1000).toFixed(1)} s to commit`)
     deps.requests.write(record)
   }
-  endAdmission(request)
+  giveBackSlot(exchange)
   report(deps, record)
   return { chargeUsd: record.chargeUsd }
 }
@@ -176,33 +193,34 @@ function endCharged(deps: SettlementDependencies, request: GatewayRequest): Sett
 /** Answers the caller now; the key, the record and the log line follow once it is known whether the charge was made. */
 function endUnconfirmed(
   deps: SettlementDependencies,
-  request: GatewayRequest,
+  exchange: Exchange,
   end: Promise<SettleEnd | undefined>,
   hasLeft: boolean,
+  whole: Uint8Array | undefined,
 ): Settled {
-  const { record, claimedKey } = request
+  const { record, key } = exchange
   const { log, requests, idempotencyKeys, unconfirmed } = deps
-  const failure = chargeUnknown('OVERLOADED', record.id, claimedKey !== undefined)
-  recordSettleTime(request)
-  if (!hasLeft) recordEnd(request, failure.status, failure)
+  const failure = chargeUnknown('OVERLOADED', record.id, key !== undefined)
+  recordSettleTime(exchange)
+  if (!hasLeft) recordEnd(exchange, failure.status, failure)
   log.warn('a charge was not confirmed in time; whether it was made is not known yet', { request_id: record.id })
-  endAdmission(request)
+  giveBackSlot(exchange)
   const endLater = async (): Promise<void> => {
     const known = await end
     if (known === undefined) {
       record.notes.push('this process could not find out whether it was charged')
       forgetCharge(record)
-      if (claimedKey) idempotencyKeys.leaveUnresolved(claimedKey)
+      if (key) idempotencyKeys.leaveUnresolved(key)
       return report(deps, record)
     }
     const isCharged = known.kind === 'settled'
     record.notes.push(`the charge was not confirmed in time; it was ${isCharged ? 'made' : 'not made'}`)
     if (isCharged) {
       recordCharge(record, known)
-      if (claimedKey) await storeAnswer(deps, claimedKey, request.storedAnswer)
+      if (key) await storeAnswer(deps, key, whole)
     } else {
       forgetCharge(record)
-      if (claimedKey) await idempotencyKeys.abandon(claimedKey)
+      if (key) await idempotencyKeys.abandon(key)
     }
     requests.write(record)
     report(deps, record)
@@ -223,9 +241,9 @@ function recordCharge(record: RequestRecord, { charge, posted }: Charged): void 
 }
 
 /** Waiting for the commit is part of the request's duration. */
-function recordSettleTime(request: GatewayRequest): void {
-  const { record } = request
-  const totalMs = request.elapsedMs()
+function recordSettleTime(exchange: Exchange): void {
+  const { record } = exchange
+  const totalMs = exchange.elapsedMs()
   record.settleMs = totalMs - record.totalMs
   record.totalMs = totalMs
 }
@@ -251,23 +269,24 @@ async function storeAnswer(
 // ── Ending without a charge ──
 
 /** Ends a request with a failure, unless it has ended. Returns the error for the caller. */
-export function endFailed(deps: SettlementDependencies, request: GatewayRequest, failure: Failure): Failure {
-  const { mayBeCharged, record, claimedKey } = request
-  const sent = mayBeCharged ? chargeUnknown(failure.code, record.id, claimedKey !== undefined) : failure
-  endUncharged(deps, request, sent.status, sent)
+export function endFailed(deps: SettlementDependencies, exchange: Exchange, failure: Failure): Failure {
+  const { mayBeCharged, record, key } = exchange
+  const sent = mayBeCharged ? chargeUnknown(failure.code, record.id, key !== undefined) : failure
+  endUncharged(deps, exchange, sent.status, sent)
   return sent
 }
 
 /** Ends a request with a failure and returns the error response. */
-export function endWithError(deps: SettlementDependencies, request: GatewayRequest, failure: Failure): Response {
-  const sent = endFailed(deps, request, failure)
-  const headers = routeHeaders(request.record.id, request.candidate, request.attempts.length)
-  return failureResponse(request.surface, sent, withLimits(headers, request, deps.clock), request.record.id)
+export function endWithError(deps: SettlementDependencies, exchange: Exchange, failure: Failure): Response {
+  const sent = endFailed(deps, exchange, failure)
+  const { record, attempts, surface } = exchange
+  const headers = routeHeaders(record.id, attempts.tried, attempts.count)
+  return failureResponse(surface, sent, withLimits(headers, exchange), record.id)
 }
 
 /** Ends a request whose client has left and for which nothing was sent upstream. */
-export function endClientLeft(deps: SettlementDependencies, request: GatewayRequest): Response {
-  endUncharged(deps, request, clientLeftStatus)
+export function endClientLeft(deps: SettlementDependencies, exchange: Exchange): Response {
+  endUncharged(deps, exchange, clientLeftStatus)
   return goneResponse()
 }
 
@@ -279,40 +298,38 @@ export function goneResponse(): Response {
 /** Ends a request without a charge, unless it has ended. */
 export function endUncharged(
   deps: SettlementDependencies,
-  request: GatewayRequest,
+  exchange: Exchange,
   status = 200,
   failure?: Failure | undefined,
 ): void {
-  if (request.hasEnded) return
-  recordEnd(request, status, failure)
-  release(deps, request)
+  if (exchange.hasEnded) return
+  recordEnd(exchange, status, failure)
+  release(deps, exchange)
 }
 
 /** Releases the hold and the idempotency key; the record is written by itself. */
-function release(deps: SettlementDependencies, request: GatewayRequest): void {
+function release(deps: SettlementDependencies, exchange: Exchange): void {
   const { log, requests, idempotencyKeys } = deps
-  const { claimedKey, record } = request
-  request.hasEnded = true
-  request.hold?.release((error) =>
-    log.warn('a hold could not be released; the reaper ends it', { error: String(error) }),
-  )
-  if (claimedKey && request.mayBeCharged) idempotencyKeys.leaveUnresolved(claimedKey)
-  else if (claimedKey) {
+  const { key, record, hold } = exchange
+  exchange.hasEnded = true
+  void hold?.release((error) => log.warn('a hold could not be released; the reaper ends it', { error: String(error) }))
+  if (key && exchange.mayBeCharged) idempotencyKeys.leaveUnresolved(key)
+  else if (key) {
     idempotencyKeys
-      .abandon(claimedKey)
+      .abandon(key)
       .catch((error) => log.warn('an idempotency key could not be freed', { error: String(error) }))
   }
   requests.write(record)
-  endAdmission(request)
+  giveBackSlot(exchange)
   report(deps, record)
 }
 
 /** Gives back the connection and the place among the running requests. */
-function endAdmission({ connection, admission, record, attempts }: GatewayRequest): void {
+function giveBackSlot({ connection, slot, record, attempts }: Exchange): void {
   connection.rearm()
   const { usage } = record
   const tokens = usage && totalInputTokens(usage) + usage.outputTokens
-  admission?.end(tokens ?? (attempts.length > 0 ? 0 : undefined))
+  slot?.end(tokens ?? (attempts.count > 0 ? 0 : undefined))
 }
 
 function report({ log, observe }: SettlementDependencies, record: RequestRecord): void {
@@ -322,14 +339,17 @@ function report({ log, observe }: SettlementDependencies, record: RequestRecord)
 
 // ── The record of the end ──
 
-function recordEnd(request: GatewayRequest, status: number, failure: Failure | undefined): void {
-  const { record } = request
+function recordEnd(
+  { record, attempts, clock, startedMs }: Exchange,
+  status: number,
+  failure: Failure | undefined,
+): void {
   record.status = status
   record.code = failure?.code
   record.cause = failure && causeOf(failure)
   record.reason = failure && recordedReason(failure)
-  record.totalMs = request.elapsedMs()
-  request.endOpenAttempts(openAttemptOutcome(status, failure))
+  record.totalMs = clock.monotonicMs() - startedMs
+  attempts.endOpen(openAttemptOutcome(status, failure))
 }
 
 /** A provider that refuses a request may quote it, and prompts are not stored: only the provider's error code is. */

@@ -1,35 +1,48 @@
 // `store: true` and `previous_response_id`. The stored conversation is put before the caller's input when the body is read,
 // so that everything after that (limits, hold, routing, billing) sees the request that the model gets.
 
+import type { Envelope } from '../dialects/canonical/translation.ts'
+import type { Dialect } from '../dialects/dialect.ts'
 import { Failure, invalidRequest } from '../kernel/failure.ts'
+import type { Caller } from '../tenancy/caller.ts'
 import { type StoredResponses, storedBytesMax } from '../tenancy/stored-responses.ts'
-import type { GatewayRequest } from './request.ts'
+import type { Held } from './stages.ts'
 
 type Body = Uint8Array<ArrayBuffer>
 
-/** The body with the conversation that it continues. Whose response it was makes no difference to the error. */
+/** A body with the conversation that it continues. */
+interface WholeBody {
+  readonly body: Body
+  readonly previousId: string | undefined
+}
+
+/** Whose response it was makes no difference to the error. */
 export async function withPrevious(
   stored: StoredResponses,
-  request: GatewayRequest,
+  surface: Dialect,
+  caller: Caller,
   body: Body,
-): Promise<Body | Failure> {
-  const { caller, surface } = request
-  const resolved = await withItems(stored, request, body)
-  const id = resolved instanceof Failure ? undefined : surface.storage?.previousId(resolved)
-  if (id === undefined || resolved instanceof Failure || !surface.storage) return resolved
+): Promise<WholeBody | Failure> {
+  const resolved = await withItems(stored, surface, caller, body)
+  if (resolved instanceof Failure) return resolved
+  const id = surface.storage?.previousId(resolved)
+  if (id === undefined || !surface.storage) return { body: resolved, previousId: undefined }
   const found = await stored.find(caller.workspaceId, id)
   if (!found) {
     const message =
       '`previous_response_id`: there is no stored response with this id. It was not sent with `store: true`, has expired or was deleted. Send the whole conversation in `input`.'
     return invalidRequest(message, 'previous_response_id')
   }
-  request.previousResponseId = id
-  return surface.storage.continueFrom(resolved, found)
+  return { body: surface.storage.continueFrom(resolved, found), previousId: id }
 }
 
 /** Puts the items of stored responses in place of references to them. */
-async function withItems(stored: StoredResponses, request: GatewayRequest, body: Body): Promise<Body | Failure> {
-  const { caller, surface } = request
+async function withItems(
+  stored: StoredResponses,
+  surface: Dialect,
+  caller: Caller,
+  body: Body,
+): Promise<Body | Failure> {
   const referred = surface.storage?.referredItems(body) ?? []
   if (!surface.storage || referred.length === 0) return body
   if (referred.length > referencesMax) {
@@ -49,18 +62,15 @@ const referencesMax = 200
 const unknownItem =
   'There is no stored item with this id. Its response was not sent with `store: true`, has expired or was deleted. Send the item itself.'
 
-/** Remembers what is stored with the response, because a large body is released while it is answered. */
-export function prepareStoring(request: GatewayRequest): Failure | undefined {
-  const { envelope, surface } = request
+/** Copies what is stored with the response, because a large body is released while it is answered. */
+export function inputToStore(surface: Dialect, envelope: Envelope): string | undefined | Failure {
   if (!surface.storage) return undefined
   const input = surface.storage.inputItems(envelope)
   if (input.length > storedBytesMax) {
     const message = `\`store\`: this conversation is too large to be stored (${storedBytesMax / 1024 / 1024} MiB). Send \`store: false\`.`
     return invalidRequest(message, 'store')
   }
-  request.storedInput = input
-  request.envelope = { ...envelope, isStored: true }
-  return undefined
+  return input
 }
 
 interface KeepDependencies {
@@ -69,9 +79,15 @@ interface KeepDependencies {
 }
 
 /** The request is paid for: the answer goes out even if it cannot be stored. */
-export async function keepResponse(deps: KeepDependencies, request: GatewayRequest): Promise<void> {
-  const { caller, surface, storedInput: input, lastBytes, record } = request
-  const read = lastBytes && surface.storage?.readResponse(lastBytes)
+export async function keepResponse(
+  deps: KeepDependencies,
+  { exchange, admitted }: Held,
+  lastBytes: Uint8Array,
+): Promise<void> {
+  const { surface, record } = exchange
+  const { caller, storing } = admitted
+  const { input } = storing
+  const read = surface.storage?.readResponse(lastBytes)
   if (input === undefined || !read) return
   try {
     if (input.length + read.response.length > 2 * storedBytesMax) throw new Error('it is too large')

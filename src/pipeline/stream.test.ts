@@ -9,11 +9,12 @@ import type { FaultClass } from '../routing/faults.ts'
 import type { Candidate } from '../routing/plan.ts'
 import { SseOverflow } from '../wire/sse.ts'
 import type { AnswerStream } from './answer.ts'
-import type { OpenStream } from './attempt.ts'
+import type { OpenStream, Reply } from './attempt.ts'
 import { createTicker } from './deadline.ts'
-import type { GatewayRequest } from './request.ts'
+import type { Meter } from './meter.ts'
 import type { End, Ending } from './settlement.ts'
-import { type AnswerOutcome, PendingSettlements, StreamClocks, streamAnswer } from './stream.ts'
+import type { Held } from './stages.ts'
+import { type NoReply, PendingSettlements, StreamClocks, streamAnswer } from './stream.ts'
 
 // Errors in mid-stream: the provider's and our own are distinguished, and both are settled once.
 
@@ -38,6 +39,8 @@ function openStream(read: () => Promise<{ done: boolean; value?: Uint8Array }>, 
     candidate: { provider: { id: 'acme' } } as Candidate,
     lane: 'bytes',
     warnings: [],
+    meter: { usageOfPart: () => ({ outputTokens: 0 }) } as unknown as Meter,
+    answeredMs: 0,
     reader: { read },
     relay,
     first: new TextEncoder().encode(': first\n\n'),
@@ -46,15 +49,16 @@ function openStream(read: () => Promise<{ done: boolean; value?: Uint8Array }>, 
   }
 }
 
-const request = {
-  surface: openaiChat,
-  record: { id: 'req_1' },
-  connection: { keepOpen() {}, rearm() {}, drop() {}, address: () => undefined },
-  hold: undefined,
-  usageOfPart: () => ({ outputTokens: 0 }),
-} as unknown as GatewayRequest
+const held = {
+  exchange: {
+    surface: openaiChat,
+    record: { id: 'req_1' },
+    connection: { keepOpen() {}, rearm() {}, drop() {}, address: () => undefined },
+  },
+  hold: { growAtBytes: Number.POSITIVE_INFINITY },
+} as unknown as Held
 
-function answer(pending: OpenStream | Promise<AnswerOutcome>) {
+function answer(pending: OpenStream | Promise<Reply | NoReply>) {
   const ends: End[] = []
   const defects: unknown[] = []
   const stream = streamAnswer(
@@ -68,7 +72,7 @@ function answer(pending: OpenStream | Promise<AnswerOutcome>) {
       },
     },
     {
-      request,
+      held,
       pending,
       async settle({ ending, failure, why }) {
         ends.push({ ending, failure, why })
@@ -136,7 +140,7 @@ test('does not blame a provider for a defect of ours before the first event', as
 
 test('aborts a provider that opens after the client has left', async () => {
   const aborted = Promise.withResolvers<string>()
-  const pending = Promise.withResolvers<AnswerOutcome>()
+  const pending = Promise.withResolvers<Reply | NoReply>()
   const { stream, ends } = answer(pending.promise)
   const reader = bodyOf(stream).getReader()
   await reader.read()
@@ -186,7 +190,7 @@ test('sends no keep-alives while it awaits the final usage after the client has 
   const answered = streamAnswer(
     { ticker, reach: noFailpoint, pendingSettlements, onDefect: () => new Failure('INTERNAL', 'Tollgate failed.') },
     {
-      request,
+      held,
       pending: { ...stream, relay: { ...relay, awaitsUsage: true } },
       async settle({ ending }) {
         ends.push(ending)

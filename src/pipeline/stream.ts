@@ -3,7 +3,7 @@
 // a failure is an explicit error event, never a made-up ending.
 
 import type { RouteTimeouts } from '../catalog/model.ts'
-import { keepAliveComment, type StreamRelay } from '../dialects/byte-lane/relay.ts'
+import { keepAliveComment } from '../dialects/byte-lane/relay.ts'
 import type { ProviderFault } from '../dialects/canonical/faults.ts'
 import type { Failpoint } from '../kernel/failpoint.ts'
 import { assert, Failure, unreachable } from '../kernel/failure.ts'
@@ -12,14 +12,14 @@ import { isBroken } from '../providers/call-endpoint.ts'
 import { classifyFault, type FaultClass } from '../routing/faults.ts'
 import { SseOverflow } from '../wire/sse.ts'
 import type { AnswerSink, AnswerStream } from './answer.ts'
-import { type Answered, awaitFinalUsage, drain, type OpenStream, type PendingRead } from './attempt.ts'
+import { awaitFinalUsage, drain, type OpenStream, type PendingRead, type Reply } from './attempt.ts'
 import type { Ticker, Watched } from './deadline.ts'
 import type { Growth, Hold } from './hold.ts'
-import type { GatewayRequest } from './request.ts'
 import type { End, Settled } from './settlement.ts'
+import type { Held } from './stages.ts'
 
-/** The result of a request's attempts. */
-export type AnswerOutcome = Answered | Failure | 'client left'
+/** Why no provider replied. */
+export type NoReply = Failure | 'client left'
 
 interface StreamDependencies {
   readonly ticker: Ticker
@@ -30,11 +30,11 @@ interface StreamDependencies {
 }
 
 interface StreamInput {
-  readonly request: GatewayRequest
+  readonly held: Held
   /** Open, or still being tried while the client gets keep-alives. */
-  readonly pending: OpenStream | Promise<AnswerOutcome>
-  /** Called once, before the last bytes are sent. */
-  settle(end: End, relay: StreamRelay | undefined): Promise<Settled>
+  readonly pending: OpenStream | Promise<Reply | NoReply>
+  /** Called once, before the last bytes are sent. `stream`: undefined = no provider replied. */
+  settle(end: End, stream: OpenStream | undefined): Promise<Settled>
 }
 
 /** It writes to the client's socket, without a queue in between (docs/decisions/0075, 0085). */
@@ -48,7 +48,7 @@ class Pump implements AnswerStream, Watched {
   tickerIndex = -1
   readonly #deps: StreamDependencies
   readonly #input: StreamInput
-  readonly #request: GatewayRequest
+  readonly #held: Held
   readonly #clocks: StreamClocks
   #stream: OpenStream | undefined
   #sink: AnswerSink | undefined
@@ -66,7 +66,7 @@ class Pump implements AnswerStream, Watched {
   constructor(deps: StreamDependencies, input: StreamInput) {
     this.#deps = deps
     this.#input = input
-    this.#request = input.request
+    this.#held = input.held
     if (!(input.pending instanceof Promise)) this.#stream = input.pending
     deps.ticker.watch(this)
     this.#clocks = new StreamClocks(deps.ticker.nowMs)
@@ -86,9 +86,9 @@ class Pump implements AnswerStream, Watched {
   }
 
   async #forwardAll(sink: AnswerSink, stream: OpenStream): Promise<void> {
-    const { hold } = this.#request
+    const { hold } = this.#held
     const { reader, relay } = stream
-    const mustGrow = () => hold !== undefined && relay.outputBytes >= hold.growAtBytes
+    const mustGrow = () => relay.outputBytes >= hold.growAtBytes
     // Nearly every event of every stream comes this way, so it makes no promise.
     const take = (piece: Uint8Array): Uint8Array | undefined => {
       if (this.#isOver()) return piece
@@ -107,7 +107,7 @@ class Pump implements AnswerStream, Watched {
       if (this.#isOver()) return
       if (relay.finished || relay.fault) await this.#endReply(sink, stream, done)
       else if (done) await this.#interrupt(sink, interruptions.closed)
-      else if (hold && mustGrow()) await this.#grow(sink, stream, hold)
+      else if (mustGrow()) await this.#grow(sink, stream, hold)
       if (this.#full) await this.#untilTaken(this.#full)
     }
   }
@@ -117,20 +117,20 @@ class Pump implements AnswerStream, Watched {
     const { pending } = this.#input
     // Headers that are sent early need bytes to travel with.
     if (pending instanceof Promise) void sink.write(keepAliveComment)
-    const answer = pending instanceof Promise ? await pending : pending
+    const reply = await pending
     if (this.#isOver()) {
       // The client left before a provider had answered; nothing else would end the call.
-      abortAnswer(answer)
+      abortReply(reply)
       return
     }
-    if (answer === 'client left') return this.clientLeft()
-    if (answer instanceof Failure) return await this.#end(sink, { ending: 'not served', failure: answer })
-    assert(answer.kind === 'stream', 'a streamed request is answered by a stream')
-    this.#stream = answer
+    if (reply === 'client left') return this.clientLeft()
+    if (reply instanceof Failure) return await this.#end(sink, { ending: 'not served', failure: reply })
+    assert(reply.kind === 'stream', 'a streamed request is answered by a stream')
+    this.#stream = reply
     this.#phase = 'flowing'
     this.#clocks.opened(this.#deps.ticker.nowMs)
-    this.#forward(sink, answer, answer.first)
-    if (answer.relay.finished || answer.relay.fault) await this.#endReply(sink, answer, false)
+    this.#forward(sink, reply, reply.first)
+    if (reply.relay.finished || reply.relay.fault) await this.#endReply(sink, reply, false)
     if (this.#full) await this.#untilTaken(this.#full)
   }
 
@@ -163,34 +163,33 @@ class Pump implements AnswerStream, Watched {
     if (this.#abortedFor !== undefined) return this.#interrupt(sink, this.#abortedFor)
     if (error instanceof SseOverflow) return this.#interrupt(sink, interruptions.endless)
     if (isBroken(error)) return this.#interrupt(sink, interruptions.broken)
-    const failure = this.#deps.onDefect(error, this.#request.record.id)
+    const failure = this.#deps.onDefect(error, this.#id)
     return this.#end(sink, { ending: 'ended by us', failure })
   }
 
   async #interrupt(sink: AnswerSink, { how, why }: Interruption): Promise<void> {
-    const { candidate, relay } = this.#stream ?? {}
-    const provider = candidate?.provider.id ?? 'unknown'
-    const tokens = relay ? this.#request.usageOfPart(relay).outputTokens : 0
+    const stream = this.#stream
+    const provider = stream?.candidate.provider.id ?? 'unknown'
+    const tokens = stream ? stream.meter.usageOfPart(stream.relay).outputTokens : 0
     const after = tokens > 0 ? ` after ${tokens} output token${tokens === 1 ? '' : 's'}` : ''
-    const message = `Provider ${provider} ${how}${after}. The answer ends here. Request ${this.#request.record.id}.`
+    const message = `Provider ${provider} ${how}${after}. The answer ends here. Request ${this.#id}.`
     await this.#end(sink, { ending: 'interrupted', failure: new Failure('STREAM_INTERRUPTED', message), why })
   }
 
   /** Extends the hold with the answer; if that fails, the answer ends with what was paid for. */
   async #grow(sink: AnswerSink, { relay }: OpenStream, hold: Pick<Hold, 'grow'>): Promise<void> {
-    const growing = hold.grow(relay.outputBytes)
-    const growth = growing instanceof Promise ? await growing : growing
+    const growth = await hold.grow(relay.outputBytes)
     if (growth === 'enough' || this.#isOver()) return
     const ending = growth === 'no ledger' ? 'ended by us' : 'hold exhausted'
-    await this.#end(sink, { ending, failure: growthFailure(growth, this.#request.record.id) })
+    await this.#end(sink, { ending, failure: growthFailure(growth, this.#id) })
   }
 
   async #end(sink: AnswerSink, end: End): Promise<void> {
     this.#close()
     const { failure } = end
     const relay = this.#stream?.relay
-    const { unsettled, chargeUsd } = await this.#input.settle(end, relay)
-    const { surface, record } = this.#request
+    const { unsettled, chargeUsd } = await this.#input.settle(end, this.#stream)
+    const { surface, record } = this.#held.exchange
     const sent = unsettled ?? (failure && withCost(failure, chargeUsd))
     const last = sent === undefined ? relay?.terminal : surface.renderStreamFailure(sent, record.id, relay?.numbering)
     sink.end(last)
@@ -211,28 +210,28 @@ class Pump implements AnswerStream, Watched {
     await this.#deps.pendingSettlements.track(settling, stream.abort)
   }
 
-  async #abandon(pending: Promise<AnswerOutcome>): Promise<void> {
+  async #abandon(pending: Promise<Reply | NoReply>): Promise<void> {
     try {
-      abortAnswer(await pending)
+      abortReply(await pending)
     } catch (error) {
-      this.#deps.onDefect(error, this.#request.record.id)
+      this.#deps.onDefect(error, this.#id)
     }
   }
 
   #settleLeft(): Promise<Settled> {
     this.#close()
-    const relay = this.#stream?.relay
+    const stream = this.#stream
     // A stream is opened by its first content.
-    const left = relay ? 'client left after content' : 'client left before content'
-    return this.#input.settle({ ending: relay?.finished ? 'complete' : left }, relay)
+    const left = stream ? 'client left after content' : 'client left before content'
+    return this.#input.settle({ ending: stream?.relay.finished ? 'complete' : left }, stream)
   }
 
   tick(nowMs: number): void {
     if (this.#isOver()) return
-    this.#request.connection.keepOpen()
+    this.#held.exchange.connection.keepOpen()
     const stream = this.#stream
     // The server then calls `clientLeft`.
-    if (this.#clocks.hasStalled(nowMs)) return this.#request.connection.drop()
+    if (this.#clocks.hasStalled(nowMs)) return this.#held.exchange.connection.drop()
     if (this.#clocks.needsKeepAlive(nowMs)) this.#keepAlive(nowMs)
     const interruption = stream && this.#clocks.overdue(nowMs, stream.timeouts)
     if (!interruption) return
@@ -242,7 +241,7 @@ class Pump implements AnswerStream, Watched {
   }
 
   expire(): void {
-    const message = `Tollgate was shut down. Request ${this.#request.record.id}.`
+    const message = `Tollgate was shut down. Request ${this.#id}.`
     // A client that leaves at this moment needs no error.
     if (!this.#sink || this.#isOver()) return
     const failure = new Failure('STREAM_INTERRUPTED', message)
@@ -272,10 +271,14 @@ class Pump implements AnswerStream, Watched {
   #isOver(): boolean {
     return this.#phase === 'ended'
   }
+
+  get #id(): RequestId {
+    return this.#held.exchange.record.id
+  }
 }
 
-function abortAnswer(answer: AnswerOutcome): void {
-  if (typeof answer === 'object' && 'abort' in answer) answer.abort()
+function abortReply(reply: Reply | NoReply): void {
+  if (typeof reply === 'object' && 'abort' in reply) reply.abort()
 }
 
 // ── Timing ──

@@ -16,8 +16,7 @@ import {
   type Usage,
   unitBuckets,
 } from '../kernel/usage.ts'
-import type { OfferedModel } from '../routing/offer.ts'
-import type { Candidate } from '../routing/plan.ts'
+import type { Candidate, OfferedModel } from '../routing/plan.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { ImplausibleCount, RequestRecord } from '../telemetry/request-record.ts'
 import { bytesPerToken } from './estimate.ts'

@@ -5,8 +5,8 @@ import { surfaces } from '../dialects/registry.ts'
 import type { Caller } from '../tenancy/caller.ts'
 import { attemptFault } from './faults.ts'
 import { createHealth } from './health.ts'
-import { candidateRecords, explainPlan, type OfferedModel, type WorkspaceOffer } from './offer.ts'
-import type { Candidate } from './plan.ts'
+import { candidateRecords, explainPlan, type WorkspaceOffer } from './offer.ts'
+import type { Candidate, OfferedModel } from './plan.ts'
 
 const clock = { now: () => 0, monotonicMs: () => 0 }
 

@@ -2,7 +2,6 @@
 // so that a model the caller may not use reads exactly like one that does not exist.
 
 import type { Catalog, Model, RoutingPolicy } from '../catalog/model.ts'
-import type { Price } from '../catalog/price.ts'
 import type { ListPrice } from '../catalog/price-lists.ts'
 import type { Fee } from '../catalog/price-versions.ts'
 import type { Dialect, Dialects } from '../dialects/dialect.ts'
@@ -27,25 +26,13 @@ import {
   candidatesOf,
   exclusionReason,
   type HealthPlan,
+  type OfferedModel,
   type OwnProvider,
   type PlanInput,
   type RequestedFeatures,
   rememberRules,
   splitSuffix,
 } from './plan.ts'
-
-/** A model that can be called: it has a price and a provider, of the operator or of a workspace. */
-export interface OfferedModel extends Model {
-  readonly price: Price
-  /** Identifies the price permanently; a charge is stored with it. */
-  readonly priceVersion: string | undefined
-  /** Since when it has had this price, in epoch milliseconds. */
-  readonly pricedAt?: number | undefined
-  /** The cost of a call on the workspace's own credential; absent = none. */
-  readonly fee?: Fee | undefined
-  /** The id as JSON, as replies carry it. */
-  readonly idJson: Uint8Array
-}
 
 export interface ResolvedModel {
   readonly model: OfferedModel

@@ -7,7 +7,7 @@ import { openaiChat } from '../dialects/openai-chat/index.ts'
 import { openaiResponses } from '../dialects/openai-responses/index.ts'
 import { builtInProviders } from '../providers/data/built-in.ts'
 import type { Endpoint, Provider } from '../providers/provider.ts'
-import { candidatesOf, type RequestedFeatures, rememberRules } from './plan.ts'
+import { candidatesOf, type OfferedModel, type RequestedFeatures, rememberRules } from './plan.ts'
 import type { RouteHealth } from './route.ts'
 
 const route: Route = { providerId: 'acme', upstreamModel: 'gpt-5', priority: 1, weight: 1, timeouts: {} }
@@ -50,7 +50,7 @@ function chosen(
   endpoints: readonly Endpoint[] = [endpoint, responses],
 ) {
   const provider: Provider = { id: 'acme', endpoints, apiKey: undefined, source: 'a test' }
-  const model = { routes: [{ ...route, upstreamModel }] } as unknown as Model
+  const model = { routes: [{ ...route, upstreamModel }] } as unknown as OfferedModel
   const [candidate] = candidatesOf({
     model,
     surface,

@@ -4,6 +4,7 @@
 
 import type { Model, Route, RoutingPolicy } from '../catalog/model.ts'
 import { type Price, ratesAt } from '../catalog/price.ts'
+import type { Fee } from '../catalog/price-versions.ts'
 import type { TargetRules } from '../dialects/canonical/target-rules.ts'
 import type { ProviderPreferences } from '../dialects/canonical/translation.ts'
 import type { Dialect, Dialects, UpstreamDialect } from '../dialects/dialect.ts'
@@ -20,7 +21,22 @@ import { platformCredential, type RouteHealth, type RouteNames, type RouteState 
 // combination the request asks for.
 
 /** A route chosen for a request: its endpoint, dialect and credential. */
+/** A model that can be called: it has a price and a provider, of the operator or of a workspace. */
+export interface OfferedModel extends Model {
+  readonly price: Price
+  /** Identifies the price permanently; a charge is stored with it. */
+  readonly priceVersion: string | undefined
+  /** Since when it has had this price, in epoch milliseconds. */
+  readonly pricedAt?: number | undefined
+  /** The cost of a call on the workspace's own credential; absent = none. */
+  readonly fee?: Fee | undefined
+  /** The id as JSON, as replies carry it. */
+  readonly idJson: Uint8Array
+}
+
 export interface Candidate {
+  /** The model that it serves. */
+  readonly model: OfferedModel
   readonly route: Route
   readonly provider: Provider
   readonly endpoint: Endpoint
@@ -53,7 +69,7 @@ export interface RequestedFeatures {
 }
 
 export interface PlanInput {
-  readonly model: Model
+  readonly model: OfferedModel
   /** The caller's dialect; an endpoint of the same one is preferred, because nothing is lost on the way to it. */
   readonly surface: Dialect
   readonly features: RequestedFeatures
@@ -92,6 +108,7 @@ function candidateFor(input: PlanInput, route: Route, provider: Provider, creden
   const { endpoint, why } = chosen
   const { baseUrl } = endpoint
   return {
+    model: input.model,
     route,
     provider,
     endpoint,

@@ -1,0 +1,184 @@
+// One exchange with a client, from its request to the end of its answer: what came in, what is recorded of it, its attempts,
+// and what it must give back when it ends. Its content, its plan and its money are values of the later stages (run.ts).
+
+import type { Dialect, SpendView } from '../dialects/dialect.ts'
+import type { Clock } from '../kernel/clock.ts'
+import { createId } from '../kernel/ids.ts'
+import type { Admission, Arrival, LimitStates } from '../limits/limiter.ts'
+import type { CancelSignal } from '../providers/provider.ts'
+import type { FaultClass } from '../routing/faults.ts'
+import type { Candidate } from '../routing/plan.ts'
+import { type AttemptRecord, RequestRecord } from '../telemetry/request-record.ts'
+import type { KeyedRequest } from '../tenancy/idempotency.ts'
+import type { RequestHeaders } from '../wire/http-message.ts'
+import type { Message } from '../wire/read-body.ts'
+import type { Hold } from './hold.ts'
+
+/** A client's request: a `Request` is one, and that of the gateway's own server. */
+export interface ClientRequest extends Message {
+  readonly method: string
+  /** Absolute, or a path. */
+  readonly url: string
+  readonly headers: RequestHeaders
+  readonly bodyUsed: boolean
+  /** Aborts when the client leaves. */
+  readonly signal: CancelSignal
+}
+
+/** The client's socket, as far as the pipeline may touch it. */
+export interface Connection {
+  /** Suspends the idle limit: the server closes silent connections, but an answer may be silent for minutes. */
+  keepOpen(): void
+  /** Restores the usual idle limit. */
+  rearm(): void
+  /** Closes the socket of a client that no longer reads. */
+  drop(): void
+  /** The client's address; undefined = the connection is gone. */
+  address(): string | undefined
+}
+
+const noLimits: LimitStates = {}
+
+export class Exchange {
+  readonly record: RequestRecord
+  readonly startedMs: number
+  readonly attempts: AttemptLog
+
+  // What it has taken and gives back when it ends, each set by the step that takes it.
+  /** Among the running requests of the key: taken by `admit`, before the body is read. */
+  slot: Admission | Arrival | undefined
+  /** Claimed by `claimKey`. */
+  key: KeyedRequest | undefined
+  /** Placed by `placeHold`; settled or released exactly once. */
+  hold: Hold | undefined
+
+  // For the headers of the answer, also of a refusal.
+  /** The remaining limits of the caller, by `admit`. */
+  limits: LimitStates = noLimits
+  /** The tightest spend limit before this request, by `placeHold`. */
+  spend: SpendView | undefined
+
+  // Only settlement.ts writes these.
+  /** Later ends are no-ops, for example an error after settlement. */
+  hasEnded = false
+  /** A settlement was started, and it is not certain that it charged nothing. */
+  mayBeCharged = false
+
+  #clientGone: CancelSignal | undefined
+
+  constructor(
+    readonly clock: Clock,
+    readonly http: ClientRequest,
+    readonly surface: Dialect,
+    path: string,
+    readonly connection: Connection,
+  ) {
+    this.record = new RequestRecord(createId('req'), clock.now(), path, surface.id)
+    this.startedMs = clock.monotonicMs()
+    this.attempts = new AttemptLog(this.record, clock, this.startedMs)
+  }
+
+  /** Aborts when the client disconnects or half-closes its connection (docs/decisions/0021). */
+  get clientGone(): CancelSignal {
+    this.#clientGone ??= this.http.signal
+    return this.#clientGone
+  }
+
+  elapsedMs(): number {
+    return this.clock.monotonicMs() - this.startedMs
+  }
+}
+
+// ── Attempts ──
+
+/** The upstream calls of a request, in its record. */
+export class AttemptLog {
+  /** The candidate being tried, or the one that answered. */
+  tried: Candidate | undefined
+  /** The same list as in the record. */
+  readonly #list: Attempt[] = []
+
+  constructor(
+    private readonly record: RequestRecord,
+    private readonly clock: Clock,
+    private readonly requestStartedMs: number,
+  ) {
+    record.attempts = this.#list
+  }
+
+  get count(): number {
+    return this.#list.length
+  }
+
+  begin(candidate: Candidate): Attempt {
+    this.tried = candidate
+    const attempt = new Attempt(candidate, this.clock.monotonicMs(), this.requestStartedMs)
+    this.#list.push(attempt)
+    return attempt
+  }
+
+  /** Has no effect on an attempt that ended with its request. */
+  end(attempt: Attempt, outcome: string): void {
+    if (attempt.outcome === '') this.record.waitedMs += attempt.end(outcome, this.clock.monotonicMs())
+  }
+
+  /** Removes an attempt that sent nothing because the route cannot carry the request. */
+  remove(attempt: Attempt): void {
+    this.#list.splice(this.#list.indexOf(attempt), 1)
+  }
+
+  endOpen(outcome: string): void {
+    for (const attempt of this.#list) this.end(attempt, outcome)
+  }
+
+  /** Records which candidate answers, as the last attempt: of two parallel ones it may have begun first. */
+  answered(candidate: Candidate): void {
+    const { provider, route } = candidate
+    this.tried = candidate
+    if (this.#list.length === 1) return
+    const at = this.#list.findLastIndex(
+      (attempt) =>
+        attempt.outcome === 'ok' && attempt.provider === provider.id && attempt.upstreamModel === route.upstreamModel,
+    )
+    if (at !== -1 && at < this.#list.length - 1) this.#list.push(...this.#list.splice(at, 1))
+  }
+
+  interrupted(why: FaultClass): void {
+    const last = this.#list.at(-1)
+    if (last?.outcome === 'ok') last.outcome = `interrupted: ${why}`
+  }
+}
+
+/**
+ * One upstream call in the record of its request. It is recorded from its start, so that a request that ends during it
+ * shows which provider was being called.
+ */
+export class Attempt implements AttemptRecord {
+  readonly provider: string
+  readonly upstreamModel: string
+  readonly startMs: number
+  /** '' while it runs. */
+  outcome = ''
+  ms = 0
+  /** Exact, and not in the record: `startMs` is rounded for that. */
+  readonly #startedMs: number
+
+  constructor({ provider, route }: Candidate, startedMs: number, requestStartedMs: number) {
+    this.provider = provider.id
+    this.upstreamModel = route.upstreamModel
+    this.startMs = Math.round(startedMs - requestStartedMs)
+    this.#startedMs = startedMs
+  }
+
+  get startedMs(): number {
+    return this.#startedMs
+  }
+
+  /** Returns how long it took. */
+  end(outcome: string, nowMs: number): number {
+    const tookMs = nowMs - this.#startedMs
+    this.outcome = outcome
+    this.ms = Math.round(tookMs)
+    return tookMs
+  }
+}

@@ -1,0 +1,58 @@
+// What the gateway learns from a reply for later requests: the health and speed of the route, where a conversation has its
+// prompt cache, and how many tokens a model makes of a byte.
+
+import type { Usage } from '../kernel/usage.ts'
+import type { Health } from '../routing/health.ts'
+import type { StickyRoutes } from '../routing/sticky.ts'
+import type { InputRatios } from './estimate.ts'
+import { type Delivered, type End, type Settled, type SettlementDependencies, settle } from './settlement.ts'
+import type { Held } from './stages.ts'
+import { createImplausibleWarnings } from './usage.ts'
+
+export interface LearnDependencies extends SettlementDependencies {
+  readonly health: Pick<Health, 'recordInterrupted' | 'recordSpeed'>
+  readonly sticky: Pick<StickyRoutes, 'remember'>
+  readonly ratios: InputRatios
+}
+
+export type SettleReply = (held: Held, end: End, delivered: Delivered | undefined) => Promise<Settled>
+
+/** Settles a request that a provider was called for, and learns from its reply. */
+export function createSettleReply(deps: LearnDependencies): SettleReply {
+  const warnImplausible = createImplausibleWarnings(deps)
+  return (held, end, delivered) => {
+    const { record, attempts } = held.exchange
+    if (end.why !== undefined) attempts.interrupted(end.why)
+    if (delivered) {
+      learnTokens(held, delivered)
+      learnRoute(held, end.why, delivered)
+    }
+    const settled = settle(deps, held, end, delivered)
+    if (delivered) warnImplausible(record, delivered.reply.candidate)
+    return settled
+  }
+
+  function learnRoute({ admitted }: Held, why: End['why'], { reply, measured }: Delivered): void {
+    const { candidate, answeredMs } = reply
+    const usage: Usage | undefined = measured.usage
+    const { content, conversationKey } = admitted
+    // A sandbox that fails on purpose breaks off every time.
+    if (why !== undefined && !candidate.provider.ignoresHealth) {
+      deps.health.recordInterrupted(candidate.health, answeredMs, why)
+    } else if (usage && content.envelope.stream) {
+      deps.health.recordSpeed(candidate.health, usage.outputTokens, deps.clock.monotonicMs() - answeredMs)
+    }
+    if (usage && conversationKey !== undefined) {
+      deps.sticky.remember(conversationKey, candidate.health, usage.cacheWriteLongTokens > 0 ? 'long' : 'short')
+    }
+  }
+
+  function learnTokens({ admitted }: Held, { reply, measured }: Delivered): void {
+    const { candidate, meter } = reply
+    const counted = meter.reportedInput(measured)
+    // The counts of a workspace's own endpoint must not affect the holds of others.
+    if (!counted || candidate.isOwn) return
+    const { promptBytes, mayHaveMoreThanText } = admitted.content
+    deps.ratios.learn(candidate.model.id, promptBytes, counted, mayHaveMoreThanText)
+  }
+}

@@ -1,0 +1,257 @@
+// The usage of one candidate's reply: validates what it reports, estimates what is missing and quotes the charge, by the rules
+// in usage.ts and bounds of what was sent to this candidate. Each attempt has its own; the reply that is accepted keeps it
+// until it is settled. The table in settlement.ts decides whether the whole reply or a part of it is billed.
+
+import { hasRow, pricedUnits } from '../catalog/price.ts'
+import type { RelayContext } from '../dialects/byte-lane/relay.ts'
+import type { ContentTags, Envelope, RenderContext, StateEcho } from '../dialects/canonical/translation.ts'
+import type { RequestId } from '../kernel/ids.ts'
+import { buckets, totalInputTokens, type UnitCounts, type Usage } from '../kernel/usage.ts'
+import type { Candidate } from '../routing/plan.ts'
+import type { RequestRecord } from '../telemetry/request-record.ts'
+import { type Content, parserOf } from './content.ts'
+import { maxReportedInput, parsedBytesMax, windowOf } from './estimate.ts'
+import type { Hold } from './hold.ts'
+import type { Admitted, Held } from './stages.ts'
+import {
+  estimateUsage,
+  findImplausible,
+  type Implausible,
+  implausibleNote,
+  type MeasuredReply,
+  maxOutputOf,
+  outputCapOf,
+  plausiblePart,
+  type UsageBounds,
+  usageSince,
+  withInputOf,
+  withTolerance,
+} from './usage.ts'
+
+export class Meter implements RelayContext {
+  readonly #record: RequestRecord
+  readonly #content: Content
+  readonly #storing: Admitted['storing']
+  readonly #hold: Hold
+  readonly #candidate: Candidate
+  #known: UsageBounds | undefined
+
+  constructor({ exchange, admitted, hold }: Held, candidate: Candidate) {
+    this.#record = exchange.record
+    this.#content = admitted.content
+    this.#storing = admitted.storing
+    this.#hold = hold
+    this.#candidate = candidate
+  }
+
+  get envelope(): Envelope {
+    return this.#content.envelope
+  }
+
+  get modelJson(): Uint8Array {
+    return this.#candidate.model.idJson
+  }
+
+  get wantsStreamUsage(): boolean {
+    return this.#content.envelope.wantsStreamUsage
+  }
+
+  get isCapLowered(): boolean {
+    return this.#hold.loweredCap !== undefined
+  }
+
+  get stateEcho(): StateEcho | undefined {
+    const { previousId, input } = this.#storing
+    if (input === undefined && previousId === undefined) return undefined
+    const previous_response_id = previousId ?? null
+    if (input === undefined) return { store: false, previous_response_id }
+    return { id: `resp_${this.#record.id.slice('req_'.length)}`, store: true, previous_response_id }
+  }
+
+  renderContext(): RenderContext {
+    return new ReplyContext(this, this.#record, this.#content, this.#candidate)
+  }
+
+  // ── A complete reply ──
+
+  /** Returns the usage that a complete reply is charged for, and quotes its charge; `quotedUsd` then returns that. */
+  quoteUsage(reported: Usage | undefined, atStart: Usage | undefined, outputBytes: () => number): Usage {
+    const usage = this.#validUsage(reported, atStart, outputBytes)
+    this.#hold.quote(usage)
+    return usage
+  }
+
+  /** The charge quoted for a usage that `quoteUsage` returned, as decimal USD. */
+  quotedUsd(usage: Usage): string {
+    return this.#hold.quotedUsd(usage)
+  }
+
+  #validUsage(reported: Usage | undefined, atStart: Usage | undefined, outputBytes: () => number): Usage {
+    if (!reported) return this.#estimate(atStart, outputBytes())
+    const implausible = findImplausible(reported, this.#bounds(), outputBytes)
+    if (!implausible) return reported
+    this.#recordImplausible(implausible)
+    return this.#estimate(this.#withInputAtStart(reported, atStart), outputBytes())
+  }
+
+  // ── A part of one ──
+
+  /** The usage of a reply that is not complete: the last count, and an estimate of what was relayed since. */
+  usageOfPart({ usage, usageSoFar, outputBytes, bytesAtReport }: MeasuredReply): Usage {
+    const counted = usage ?? usageSoFar
+    if (!counted || bytesAtReport === undefined) return this.#estimate(usageSoFar, outputBytes)
+    // It was validated when the client was quoted its cost, and the client pays no other amount.
+    if (usage !== undefined && outputBytes === bytesAtReport) return usage
+    const implausible = findImplausible(counted, this.#bounds(), () => bytesAtReport)
+    if (implausible && implausible.count !== 'zero') this.#recordImplausible(implausible)
+    if (implausible || totalInputTokens(counted) === 0) return this.#estimate(usageSoFar, outputBytes)
+    return usageSince(counted, outputBytes - bytesAtReport, this.#bounds())
+  }
+
+  /** The input that the provider reported, however the reply ended; undefined = nothing plausible. */
+  reportedInput({ usage, usageSoFar }: MeasuredReply): Usage | undefined {
+    const counted = usage ?? this.#plausibleStart(usageSoFar)
+    return counted && totalInputTokens(counted) > 0 ? counted : undefined
+  }
+
+  /**
+   * Drops a large body once this provider has begun to answer and no retry can follow. Keeps it if the input tokens are not
+   * known yet: counting them only for this takes as long as the prompt.
+   */
+  releaseBody({ usageSoFar }: MeasuredReply, lane: 'bytes' | 'translation'): void {
+    const content = this.#content
+    if (!content.isLarge) return
+    const counted = this.#plausibleStart(usageSoFar)
+    const reported = counted ? totalInputTokens(counted) : 0
+    // The translation lane needs the estimate in any case.
+    const tokens = lane === 'translation' ? content.inputTokens() : (content.countedTokens ?? reported)
+    if (tokens === 0) return
+    // They depend on the body.
+    this.#bounds()
+    content.release(tokens)
+  }
+
+  // ── Bounds ──
+
+  /** The bounds of plausible usage, by the request and by what was sent to the candidate. */
+  #bounds(): UsageBounds {
+    this.#known ??= this.#boundsOfSent()
+    return this.#known
+  }
+
+  #boundsOfSent(): UsageBounds {
+    const { envelope } = this.#content
+    const { model, rules } = this.#candidate
+    const { loweredCap } = this.#hold
+    const longest = maxOutputOf(model)
+    const cap = Math.min(outputCapOf(envelope, model), loweredCap ?? Number.POSITIVE_INFINITY)
+    // Such a host may reason for as long as the model can, whatever the cap.
+    const max = rules.capExcludesReasoning ? Math.max(cap, longest) : cap
+    return {
+      inputTokens: this.#maxInputTokens(),
+      outputTokens: withTolerance(max) * envelope.choices,
+      isCapSent: (envelope.outputCap ?? model.defaultMaxTokens ?? loweredCap) !== undefined,
+      summaryTokens: withTolerance(longest),
+      units: this.#maxUnits(),
+    }
+  }
+
+  #maxInputTokens(): number {
+    const content = this.#content
+    const { model } = this.#candidate
+    const { contextTokens } = windowOf(content.envelope, model)
+    // Some catalogs give the context window without the answer.
+    const window = contextTokens === undefined ? undefined : contextTokens + outputCapOf(content.envelope, model)
+    const { body } = content.envelope
+    const inBody = maxReportedInput(body, parserOf(content), { contextTokens: window }, content.mayHaveMoreThanText)
+    return inBody + content.recalledBytes
+  }
+
+  #maxUnits(): UnitCounts | undefined {
+    const { mayHaveMoreThanText, bodyBytes } = this.#content
+    const { price } = this.#candidate.model
+    const priced = pricedUnits(price)
+    const isLong = bodyBytes > parsedBytesMax
+    const requested = mayHaveMoreThanText && !isLong ? this.#content.requestedSearches() : 0
+    const maySearch = requested > 0 || (mayHaveMoreThanText && isLong) || hasRow(price, 'web_search')
+    if (priced.length === 0 && !maySearch) return undefined
+    return {
+      ...Object.fromEntries(priced.map(({ count, max }) => [count, max])),
+      ...(maySearch && { webSearches: Math.max(requested, buckets.web_search.max) }),
+    }
+  }
+
+  #estimate(reported: Usage | undefined, outputBytes: number): Usage {
+    return estimateUsage(reported, outputBytes, this.#bounds(), () => this.#content.inputTokens())
+  }
+
+  /** Before there is output, a report may count none. */
+  #plausibleStart(atStart: Usage | undefined): Usage | undefined {
+    return atStart && plausiblePart(atStart, this.#bounds(), () => 0)
+  }
+
+  /** The last report wins, unless its input is implausible; then the input of the first is used. */
+  #withInputAtStart(reported: Usage, atStart: Usage | undefined): Usage {
+    const counted = this.#plausibleStart(reported)
+    if (!atStart || (counted && totalInputTokens(counted) > 0)) return reported
+    return withInputOf(reported, atStart)
+  }
+
+  /** Once per request: hosts that count in every chunk are wrong in every chunk. */
+  #recordImplausible(implausible: Implausible): void {
+    const record = this.#record
+    if (record.implausibleUsage !== undefined) return
+    record.implausibleUsage = implausible.count
+    record.notes.push(implausibleNote(implausible))
+  }
+}
+
+/** Facts about a request that the renderer of its reply needs. */
+class ReplyContext implements RenderContext {
+  readonly model: string
+  readonly requestId: RequestId
+  readonly createdSeconds: number
+  readonly wantsStreamUsage: boolean
+  readonly legacyCalls: boolean
+  readonly isCapLowered: boolean
+  readonly stateEcho: RenderContext['stateEcho']
+  readonly callForms: RenderContext['callForms']
+  readonly echo: RenderContext['echo']
+  readonly replyForm: RenderContext['replyForm']
+
+  constructor(
+    private readonly meter: Meter,
+    record: RequestRecord,
+    private readonly content: Content,
+    { model }: Candidate,
+  ) {
+    const { envelope, parsedSoFar: parsed } = content
+    this.model = model.id
+    this.requestId = record.id
+    this.createdSeconds = Math.floor(record.startedAt / 1000)
+    this.wantsStreamUsage = envelope.wantsStreamUsage
+    this.legacyCalls = envelope.legacyCalls ?? false
+    this.isCapLowered = meter.isCapLowered
+    this.stateEcho = meter.stateEcho
+    this.callForms = parsed?.callForms
+    this.echo = parsed?.echo
+    this.replyForm = parsed?.replyForm
+  }
+
+  /** Lazy: counting takes as long as the prompt, and most replies report their usage. */
+  get estimatedInputTokens(): number {
+    return this.content.inputTokens()
+  }
+
+  get contentTags(): ContentTags {
+    return this.content.tags
+  }
+
+  quotedUsd(usage: Usage): string {
+    return this.meter.quotedUsd(usage)
+  }
+
+  quoteUsage(reported: Usage | undefined, atStart: Usage | undefined, outputBytes: () => number): Usage {
+    return this.meter.quoteUsage(reported, atStart, outputBytes)
+  }
+}

@@ -1,0 +1,51 @@
+// What is known of a request at each stage. A stage takes the value of the one before and adds its own; none is changed later.
+//
+//   Exchange → admit → Admitted → placeHold → Held → attemptRoutes → Reply (attempt.ts) → settle → Settled (settlement.ts)
+
+import type { Warning } from '../dialects/canonical/translation.ts'
+import type { Candidate, HealthPlan, OfferedModel } from '../routing/plan.ts'
+import type { Caller } from '../tenancy/caller.ts'
+import type { Content } from './content.ts'
+import type { Exchange } from './exchange.ts'
+import type { Hold } from './hold.ts'
+import type { SessionReasoning } from './kept-reasoning.ts'
+import type { DeriveCacheKey, Session, SessionSettings } from './session.ts'
+
+/** A request that may be served: whose it is, what it asks for, and which routes may serve it. */
+export interface Admitted {
+  readonly exchange: Exchange
+  readonly caller: Caller
+  readonly content: Content
+  /** The requested model. A candidate names the one that it serves. */
+  readonly model: OfferedModel
+  /** The models of all candidates: several if the caller named fallbacks. */
+  readonly models: readonly OfferedModel[]
+  /** The routes that are tried, best first. */
+  readonly plan: HealthPlan<Candidate>
+  /** Preferences of the caller that the gateway itself ignored. */
+  readonly warnings: readonly Warning[]
+  /** undefined for a short conversation without an id. */
+  readonly session: Session | undefined
+  readonly sessionSettings: SessionSettings
+  readonly deriveCacheKey: DeriveCacheKey
+  /** Identifies the conversation for its prompt cache; undefined if there is only one route. */
+  readonly conversationKey: string | undefined
+  /** Where the reasoning of replies is kept for later turns; undefined = it is not. */
+  readonly keptReasoning: SessionReasoning | undefined
+  readonly storing: Storing
+}
+
+/** What a request continues, and what is stored of it. */
+export interface Storing {
+  /** The response that this one continues. */
+  readonly previousId: string | undefined
+  /** The input items, if the response is to be stored. */
+  readonly input: string | undefined
+}
+
+/** A request whose cost is reserved, so that it may be sent. */
+export interface Held {
+  readonly exchange: Exchange
+  readonly admitted: Admitted
+  readonly hold: Hold
+}
