@@ -6,7 +6,7 @@ import { assert, Failure } from '../kernel/failure.ts'
 import { tokenCount } from '../kernel/usage.ts'
 import { callEndpoint, isUnreachable } from '../providers/call-endpoint.ts'
 import { describeFault, Exhausted, exhaustedFailure } from '../routing/exhausted.ts'
-import { attemptCandidates } from '../routing/failover.ts'
+import { attemptEachOnce } from '../routing/failover.ts'
 import { type AttemptFault, attemptFault, classifyFault } from '../routing/faults.ts'
 import type { Candidate } from '../routing/plan.ts'
 import { readResponseBody } from '../wire/read-body.ts'
@@ -28,10 +28,6 @@ const countMs = 30_000
 const answerBytesMax = 64 * 1024
 
 export function createCountTokens(deps: RunDependencies): RunRequest {
-  // A provider that cannot count may still generate, so its health is read but not changed.
-  const { state } = deps.health
-  const health = { begin: () => deps.clock.monotonicMs(), state, recordOk() {}, recordFault() {}, recordNothing() {} }
-  const withoutLearning = { ...deps, health }
   return async (http, surface, path, connection) => {
     const exchange = new Exchange(deps.clock, http, surface, path, connection)
     const counting = surface.tokenCount
@@ -43,13 +39,9 @@ export function createCountTokens(deps: RunDependencies): RunRequest {
         return exchange.clientGone.aborted ? endClientLeft(deps, exchange) : endWithError(deps, exchange, admitted)
       const able = admitted.plan.ordered.filter(({ dialect }) => dialect.id === surface.id)
       if (upstreamPath === undefined || able.length === 0) return await answerEstimate(admitted)
-      const outcome = await attemptCandidates(withoutLearning, {
-        plan: { ...admitted.plan, ordered: able },
-        streams: false,
-        attempt: (candidate) => countAt(candidate, admitted, upstreamPath),
-        isAnswer: isCount,
-        isWanted: () => !exchange.clientGone.aborted,
-      })
+      const outcome = await attemptEachOnce(deps, { ...admitted.plan, ordered: able }, (candidate) =>
+        countAt(candidate, admitted, upstreamPath),
+      )
       if (!(outcome instanceof Exhausted)) return answer(outcome.body, exchange)
       if (outcome.clientLeft) return endClientLeft(deps, exchange)
       // A request that no route accepts is refused; if no route could count, the tokens are estimated.

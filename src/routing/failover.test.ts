@@ -3,6 +3,7 @@ import { ambiguous, type Fate, stale, startRoutes } from '../../test/parts/route
 import { faultFromError, replyFault } from '../dialects/canonical/faults.ts'
 import { Failure } from '../kernel/failure.ts'
 import { Exhausted, exhaustedFailure } from './exhausted.ts'
+import { attemptEachOnce } from './failover.ts'
 import { type AttemptFault, attemptFault, classifyFault } from './faults.ts'
 
 const failing = attemptFault('failing')
@@ -263,4 +264,40 @@ test('a throttled caller gets the wait until the route may be called again', asy
   }
   expect(waits).toEqual([1000, 2000, 4000, 8000])
   expect(calls).toHaveLength(4)
+})
+
+describe('a request that generates nothing', () => {
+  const attemptsOf = async (routes: ReturnType<typeof start>, fates: Readonly<Record<string, AttemptFault>>) => {
+    const { health, candidates, budget } = routes
+    const called: string[] = []
+    const outcome = await attemptEachOnce(
+      { health, retryBudget: budget },
+      health.plan(candidates),
+      async (candidate) => {
+        called.push(candidate.provider.id)
+        return fates[candidate.provider.id] ?? { text: candidate.provider.id }
+      },
+    )
+    return { called: called.join(''), outcome, states: routes.state() }
+  }
+
+  test.each<[name: string, fates: Readonly<Record<string, AttemptFault>>, called: string]>([
+    ['ends with the first reply', { a: failing, b: throttled }, 'abc'],
+    ['calls at most three routes, each once', { a: stale, b: failing, c: failing }, 'abc'],
+    ['ends with a fault that no other route can help with', { a: attemptFault("caller's fault") }, 'a'],
+  ])('%s', async (_, fates, expected) => {
+    const { called, states } = await attemptsOf(start({ a: [], b: [], c: [], d: [] }), fates)
+    expect(called).toBe(expected)
+    expect(states).toBe('healthy healthy healthy healthy')
+  })
+
+  test('calls a route that is not healthy only while the retry budget lasts', async () => {
+    const routes = start({ a: [failing], b: [failing] })
+    await ejectAll(routes)
+    expect((await attemptsOf(routes, { a: failing, b: failing })).called).toBe('ab')
+    while (routes.budget.spend());
+    const { called, outcome } = await attemptsOf(routes, { a: failing, b: failing })
+    expect(called).toBe('a')
+    expect(outcome).toBeInstanceOf(Exhausted)
+  })
 })

@@ -1,6 +1,6 @@
-// Tries candidates in the order of the plan until one answers, and retries a route if its fault may pass. Nothing reaches
-// the client before an attempt counts as answered, so all of this is invisible. Every outcome is recorded in health. A
-// healthy route is always tried; other routes and repeats are limited per request and by a retry budget of the process.
+// Calls the routes of a request in the order of its plan until one replies. Nothing reaches the client before that, so all of
+// this is invisible. A request that generates may also be retried, and hedged by a second route; its outcomes are recorded in
+// health. A healthy route is always tried; other routes and repeats are limited per request and by a retry budget of the process.
 
 import { replyFault } from '../dialects/canonical/faults.ts'
 import type { Clock } from '../kernel/clock.ts'
@@ -54,44 +54,48 @@ export interface AttemptOptions {
   readonly isFresh: boolean
   /** No other route would be tried after it, so there is no point in giving up early. */
   readonly isLast: boolean
-  /** Aborted when another route has answered. */
+  /** Aborted when another route has replied. */
   readonly superseded?: AbortSignal | undefined
 }
 
-/** The calls that may be made for one request. */
-export interface Attempts<Answer extends object> {
+/** What failover needs to know of a request that generates. */
+export interface Generation<Reply extends object> {
   readonly plan: HealthPlan<Candidate>
   /** Whether to measure the time to the first event. */
   readonly streams: boolean
-  /** Whether a second route may be called while the first is slow; absent = no. */
-  readonly mayHedge?: boolean
+  /** Whether a second route may be called while the first is slow. */
+  readonly mayHedge: boolean
   /** How long the client waits, if it says so; no retry starts later. */
-  readonly clientTimeoutMs?: number | undefined
-  attempt(candidate: Candidate, options: AttemptOptions): Promise<Answer | AttemptFault>
-  /**
-   * Waits before a retry; returns a fault if the request ended meanwhile. Absent = requests are not retried after a
-   * wait.
-   */
-  pause?(milliseconds: number): Promise<AttemptFault | undefined>
-  /** Ends an answer that is no longer needed; only for hedged requests. */
-  discard?(answer: Answer): void
-  isAnswer(outcome: Answer | AttemptFault): outcome is Answer
+  readonly clientTimeoutMs: number | undefined
+  attempt(candidate: Candidate, options: AttemptOptions): Promise<Reply | AttemptFault>
+  /** Waits before a retry; returns a fault if the request ended meanwhile. */
+  pause(milliseconds: number): Promise<AttemptFault | undefined>
+  /** Ends the reply of a hedged request that came second. */
+  discard(reply: Reply): void
   /** Whether the client is still connected. */
   isWanted(): boolean
 }
 
-export async function attemptCandidates<Answer extends object>(
+/**
+ * Calls the routes of a request that generates until one replies:
+ *
+ *   the next call   1 the same route again at once, if only its connection was stale or the call was repaired
+ *                   2 the next route of the plan that may be called
+ *                   3 the route that failed least, after a wait, if its fault may pass
+ *   the last call   a fault that no other route can help with, too many calls, or no time left
+ */
+export async function attemptGeneration<Reply extends object>(
   deps: FailoverDependencies,
-  attempts: Attempts<Answer>,
-): Promise<Answer | Exhausted> {
-  const { plan } = attempts
+  request: Generation<Reply>,
+): Promise<Reply | Exhausted> {
+  const { plan } = request
   // Requests to a sandbox that fails on purpose do not count as traffic.
   if (!plan.ordered[0]?.provider.ignoresHealth) deps.retryBudget.earn()
-  const pair = attempts.mayHedge && deps.hedges ? hedgePair(plan, deps.clock) : undefined
-  const progress = new Progress(deps, attempts)
+  const pair = request.mayHedge && deps.hedges ? hedgePair(plan, deps.clock) : undefined
+  const progress = new Progress(deps, request)
   for (let next = progress.next(); next; next = progress.next()) {
     const { candidate, waitMs, isRepeat, isLast } = next
-    const ended = waitMs > 0 ? await attempts.pause?.(waitMs) : undefined
+    const ended = waitMs > 0 ? await request.pause(waitMs) : undefined
     if (ended) {
       progress.fail(candidate, ended, isLast)
       continue
@@ -103,13 +107,13 @@ export async function attemptCandidates<Answer extends object>(
       continue
     }
     if (pair?.first !== candidate || isRepeat) {
-      const outcome = await attemptOne(deps, attempts, next, begunMs)
-      if (attempts.isAnswer(outcome)) return outcome
+      const outcome = await attemptOne(deps, request, next, begunMs)
+      if (!isFault(outcome)) return outcome
       progress.fail(candidate, outcome, isLast)
       continue
     }
-    for (const { candidate: tried, outcome } of await attemptPair(deps, attempts, next, begunMs, pair)) {
-      if (attempts.isAnswer(outcome)) return outcome
+    for (const { candidate: tried, outcome } of await attemptPair(deps, request, next, begunMs, pair)) {
+      if (!isFault(outcome)) return outcome
       progress.fail(tried, outcome, isLast)
       if (progress.isFinal) break
     }
@@ -117,6 +121,39 @@ export async function attemptCandidates<Answer extends object>(
   return progress.exhausted()
 }
 
+/**
+ * Calls the routes of a request that generates nothing until one replies, each once. Health is read but not changed: a
+ * provider that fails here may still generate.
+ */
+export async function attemptEachOnce<Reply extends object>(
+  deps: Pick<FailoverDependencies, 'health' | 'retryBudget'>,
+  { ordered, excluded }: HealthPlan<Candidate>,
+  attempt: (candidate: Candidate) => Promise<Reply | AttemptFault>,
+): Promise<Reply | Exhausted> {
+  const failed: FailedAttempt[] = []
+  let calls = 0
+  for (const candidate of ordered) {
+    if (candidate.refusal) {
+      failed.push({ candidate, fault: cannotCarry(candidate.refusal) })
+      continue
+    }
+    if (calls === attemptsMax) break
+    if (calls > 0 && !isInGoodHealth(deps, candidate) && !deps.retryBudget.spend()) continue
+    calls++
+    const outcome = await attempt(candidate)
+    if (!isFault(outcome)) return outcome
+    failed.push({ candidate, fault: outcome, calls: 1 })
+    if (!faultTable[outcome.class].tryNext) return new Exhausted(failed)
+  }
+  for (const { candidate, state } of excluded) failed.push(skippedAttempt(candidate, state))
+  return new Exhausted(failed)
+}
+
+function isFault<Reply extends object>(outcome: Reply | AttemptFault): outcome is AttemptFault {
+  return 'class' in outcome
+}
+
+/** The call that is to be made now. */
 interface Next extends AttemptOptions {
   readonly candidate: Candidate
   readonly waitMs: number
@@ -124,7 +161,7 @@ interface Next extends AttemptOptions {
   readonly isRepeat: boolean
 }
 
-/** A candidate that did not answer. */
+/** A candidate that did not reply. */
 interface Failed extends FailedAttempt {
   /** It had the full time, because no other route was left. */
   readonly wasLast?: boolean
@@ -133,10 +170,12 @@ interface Failed extends FailedAttempt {
 /** Shared by all requests of which no attempt has failed; nothing is put in. */
 const noneFailed = new Map<Candidate, Failed>()
 
+type ProgressOf = Pick<Generation<object>, 'plan' | 'streams' | 'clientTimeoutMs'>
+
 /** The attempts of one request so far, and the choice of the next. */
-class Progress<Answer extends object> {
+class Progress {
   readonly #deps: FailoverDependencies
-  readonly #attempts: Attempts<Answer>
+  readonly #request: ProgressOf
   readonly #startedMs: number
   /** The latest time at which an attempt may begin. */
   readonly #lastBeginMs: number
@@ -153,11 +192,11 @@ class Progress<Answer extends object> {
   #retries = 0
   #lastRetryMs: number | undefined
 
-  constructor(deps: FailoverDependencies, attempts: Attempts<Answer>) {
+  constructor(deps: FailoverDependencies, request: ProgressOf) {
     this.#deps = deps
-    this.#attempts = attempts
+    this.#request = request
     this.#startedMs = deps.clock.monotonicMs()
-    this.#lastBeginMs = this.#startedMs + requestTotalMs(attempts.streams) - minTimeLeftMs
+    this.#lastBeginMs = this.#startedMs + requestTotalMs(request.streams) - minTimeLeftMs
   }
 
   next(): Next | undefined {
@@ -191,7 +230,7 @@ class Progress<Answer extends object> {
   exhausted(): Exhausted {
     const failed: FailedAttempt[] = [...this.#failed.values()]
     if (this.isFinal) return new Exhausted(failed)
-    for (const { candidate, state } of this.#attempts.plan.excluded) failed.push(skippedAttempt(candidate, state))
+    for (const { candidate, state } of this.#request.plan.excluded) failed.push(skippedAttempt(candidate, state))
     return new Exhausted(failed)
   }
 
@@ -218,7 +257,7 @@ class Progress<Answer extends object> {
 
   /** The next candidate of the plan that may be called. */
   #nextRoute(): Next | undefined {
-    const { ordered } = this.#attempts.plan
+    const { ordered } = this.#request.plan
     while (this.#plannedNext < ordered.length && !this.#hasEnough()) {
       const candidate = ordered[this.#plannedNext++]
       if (!candidate || this.#failed.has(candidate)) continue
@@ -238,12 +277,12 @@ class Progress<Answer extends object> {
   #retry(): Next | undefined {
     const { settings, clock, random } = this.#deps
     const { retries } = settings.current
-    if (!this.#attempts.pause || this.#attemptCount >= retries.attempts) return undefined
+    if (this.#attemptCount >= retries.attempts) return undefined
     const [best] = [...this.#failed.values()].filter(mayPassSoon).sort((a, b) => (a.calls ?? 0) - (b.calls ?? 0))
     if (!best) return undefined
     const { candidate, fault } = best
     const nowMs = clock.monotonicMs()
-    const clientTimeoutAtMs = this.#startedMs + (this.#attempts.clientTimeoutMs ?? Number.POSITIVE_INFINITY)
+    const clientTimeoutAtMs = this.#startedMs + (this.#request.clientTimeoutMs ?? Number.POSITIVE_INFINITY)
     this.#lastRetryMs ??= Math.min(nowMs + retries.totalMs, clientTimeoutAtMs, this.#lastBeginMs)
     const leftMs = this.#lastRetryMs - nowMs
     // Other requests may have learned meanwhile that a throttled route must wait longer.
@@ -259,7 +298,7 @@ class Progress<Answer extends object> {
 
   /** Whether a further route of the plan could be tried after the call that is about to be made. */
   #hasAnother(): boolean {
-    const { ordered } = this.#attempts.plan
+    const { ordered } = this.#request.plan
     const attempts = this.#attemptCount + 1
     for (let at = this.#plannedNext; at < ordered.length; at++) {
       const candidate = ordered[at]
@@ -302,7 +341,7 @@ function mayPassSoon({ fault, calls, wasLast }: Failed): boolean {
 }
 
 /** A provider that fails on purpose always counts as healthy. */
-function isInGoodHealth(deps: FailoverDependencies, { health, provider }: Candidate): boolean {
+function isInGoodHealth(deps: Pick<FailoverDependencies, 'health'>, { health, provider }: Candidate): boolean {
   return provider.ignoresHealth || deps.health.state(health).state === 'healthy'
 }
 
@@ -312,25 +351,25 @@ function isRouteNeutral({ class: faultClass, provider, failure }: AttemptFault):
 }
 
 /** One call, recorded in health. */
-async function attemptOne<Answer extends object>(
+async function attemptOne<Reply extends object>(
   { clock, health }: FailoverDependencies,
-  attempts: Attempts<Answer>,
+  request: Generation<Reply>,
   next: Next,
   begunMs: number,
-): Promise<Answer | AttemptFault> {
+): Promise<Reply | AttemptFault> {
   const { candidate } = next
-  let outcome: Answer | AttemptFault
+  let outcome: Reply | AttemptFault
   try {
-    outcome = await attempts.attempt(candidate, next)
+    outcome = await request.attempt(candidate, next)
   } catch (error) {
     // Ends a probe: a defect of ours must not keep the route out.
     health.recordNothing(candidate.health, begunMs)
     throw error
   }
   if (candidate.provider.ignoresHealth) return outcome
-  const tookMs = attempts.streams ? clock.monotonicMs() - begunMs : undefined
-  if (attempts.isAnswer(outcome)) health.recordOk(candidate.health, begunMs, tookMs)
-  else health.recordFault(candidate.health, begunMs, outcome, tookMs)
+  const tookMs = request.streams ? clock.monotonicMs() - begunMs : undefined
+  if (isFault(outcome)) health.recordFault(candidate.health, begunMs, outcome, tookMs)
+  else health.recordOk(candidate.health, begunMs, tookMs)
   return outcome
 }
 
@@ -412,33 +451,33 @@ export function createHedgeBudget({ clock }: { readonly clock: Clock }): CallBud
 // A second route for a request whose first one is slower than usual. Off unless a model enables it, limited by its own
 // budget, and paid for by the operator: the loser is aborted at once and costs the caller nothing.
 
-interface Called<Answer> {
+interface Called<Reply> {
   readonly candidate: Candidate
-  readonly outcome: Answer | AttemptFault
+  readonly outcome: Reply | AttemptFault
 }
 
 /** The first candidate and, if it is slower than usual, a second in parallel. */
-function attemptPair<Answer extends object>(
+function attemptPair<Reply extends object>(
   deps: FailoverDependencies,
-  attempts: Attempts<Answer>,
+  request: Generation<Reply>,
   next: Next,
   begunMs: number,
   { second, afterMs }: HedgePair,
-): Promise<readonly Called<Answer>[]> {
+): Promise<readonly Called<Reply>[]> {
   deps.hedges?.earn()
-  const call = async (turn: Next, startMs: number, superseded: AbortSignal): Promise<Called<Answer>> => {
-    return { candidate: turn.candidate, outcome: await attemptOne(deps, attempts, { ...turn, superseded }, startMs) }
+  const call = async (turn: Next, startMs: number, superseded: AbortSignal): Promise<Called<Reply>> => {
+    return { candidate: turn.candidate, outcome: await attemptOne(deps, request, { ...turn, superseded }, startMs) }
   }
-  return race<Called<Answer>>({
+  return race<Called<Reply>>({
     afterMs,
     runFirst: (superseded) => call(next, begunMs, superseded),
     runSecond(superseded) {
-      if (!attempts.isWanted() || !deps.hedges?.spend() || !deps.retryBudget.spend()) return undefined
-      const startMs = deps.health.begin(second.health, attempts.plan.mode)
+      if (!request.isWanted() || !deps.hedges?.spend() || !deps.retryBudget.spend()) return undefined
+      const startMs = deps.health.begin(second.health, request.plan.mode)
       return typeof startMs === 'number' ? call({ ...next, candidate: second }, startMs, superseded) : undefined
     },
-    hasWon: ({ outcome }) => attempts.isAnswer(outcome),
-    discard: ({ outcome }) => (attempts.isAnswer(outcome) ? attempts.discard?.(outcome) : undefined),
+    hasWon: ({ outcome }) => !isFault(outcome),
+    discard: ({ outcome }) => (isFault(outcome) ? undefined : request.discard(outcome)),
   })
 }
 

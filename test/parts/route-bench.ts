@@ -2,7 +2,7 @@
 
 import { faultFromError } from '../../src/dialects/canonical/faults.ts'
 import { Exhausted, exhaustedFailure } from '../../src/routing/exhausted.ts'
-import { attemptCandidates, createRetryBudget } from '../../src/routing/failover.ts'
+import { attemptGeneration, createRetryBudget } from '../../src/routing/failover.ts'
 import { type AttemptFault, attemptFault, classifyFault } from '../../src/routing/faults.ts'
 import { createHealth } from '../../src/routing/health.ts'
 import type { Candidate } from '../../src/routing/plan.ts'
@@ -32,7 +32,7 @@ export interface RouteBenchOptions {
   /** The client goes during the first wait. */
   readonly leaves?: boolean
   readonly ignoresHealth?: boolean
-  /** false = there is no waiting for another try. */
+  /** false = nothing is retried after a wait. */
   readonly pauses?: boolean
 }
 
@@ -58,7 +58,7 @@ export function startRoutes(fates: Readonly<Record<string, readonly Fate[]>>, op
   const calls: string[] = []
   const lasts: string[] = []
   const waits: { milliseconds: number; state: string }[] = []
-  const settings = { current: { retries: { attempts, backoffMs: 2000, totalMs: 8000 } } }
+  const settings = { current: { retries: { attempts: pauses ? attempts : 0, backoffMs: 2000, totalMs: 8000 } } }
   const deps = { clock, health, retryBudget: budget, random, settings }
   const state = () => candidates.map(({ health: key }) => health.state(key).state).join(' ')
   const pause = async (milliseconds: number) => {
@@ -67,7 +67,7 @@ export function startRoutes(fates: Readonly<Record<string, readonly Fate[]>>, op
     return options.leaves ? attemptFault('client left') : undefined
   }
   const run = (tookMs = options.tookMs ?? 0) =>
-    attemptCandidates<Answer>(deps, {
+    attemptGeneration<Answer>(deps, {
       plan: health.plan(candidates),
       streams,
       clientTimeoutMs,
@@ -81,8 +81,9 @@ export function startRoutes(fates: Readonly<Record<string, readonly Fate[]>>, op
         if (fate === 'defect') throw new TypeError('a defect')
         return fate === 'ok' ? { text: provider.id } : fate
       },
-      ...(pauses && { pause }),
-      isAnswer: (outcome): outcome is Answer => 'text' in outcome,
+      pause,
+      mayHedge: false,
+      discard() {},
       isWanted: () => true,
     })
   const exhausted = async () => {
