@@ -30,13 +30,7 @@ import { Content } from './content.ts'
 import type { Exchange } from './exchange.ts'
 import type { KeptReasoning } from './kept-reasoning.ts'
 import { strictRefusal } from './lanes.ts'
-import {
-  type DeriveCacheKey,
-  readSession,
-  recordAttribution,
-  type SessionSettings,
-  type TagContent,
-} from './session.ts'
+import { readSession, recordAttribution, type SessionSettings, type TagContent } from './session.ts'
 import type { Admitted, Storing } from './stages.ts'
 import { inputToStore, withPrevious } from './stored-response.ts'
 
@@ -52,7 +46,6 @@ export interface AdmitDependencies {
   readonly storedResponses: StoredResponses
   /** Memory for all bodies that are being read. */
   readonly bodyRoom: BodyRoom
-  readonly deriveCacheKey: DeriveCacheKey
   readonly tagContent: TagContent
   readonly keptReasoning: KeptReasoning
   /** A number in [0, 1). */
@@ -107,7 +100,7 @@ export async function admit(
   const routes = await chooseRoutes(deps, exchange, caller, envelope)
   if (routes instanceof Failure) return routes
   const { model, models, candidates, warnings } = routes
-  const content = new Content(envelope, surface, candidates, deps.tagContent, caller)
+  const content = new Content(envelope, surface, candidates, deps.tagContent(caller.workspaceId))
   const overLimit = exchange.slot && (await countTokens(exchange, content, model, estimateTokens))
   if (overLimit) return overLimit
 
@@ -118,8 +111,6 @@ export async function admit(
   const keepsReasoning = surface.losesReasoning && sessions.keepReasoning
   return {
     ...{ exchange, caller, content, model, models, plan, warnings, session, conversationKey, storing },
-    sessionSettings: sessions,
-    deriveCacheKey: deps.deriveCacheKey,
     keptReasoning:
       session && keepsReasoning
         ? { store: deps.keptReasoning, workspaceId: caller.workspaceId, sessionId: session.id }

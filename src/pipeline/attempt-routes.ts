@@ -10,7 +10,10 @@ import type { Exchange } from './exchange.ts'
 import type { Admitted, Held } from './stages.ts'
 import type { NoReply } from './stream.ts'
 
-export type AttemptRoutesDependencies = AttemptDependencies & FailoverDependencies
+export interface AttemptRoutesDependencies extends AttemptDependencies, FailoverDependencies {
+  readonly settings: AttemptDependencies['settings'] & FailoverDependencies['settings']
+  readonly health: AttemptDependencies['health'] & FailoverDependencies['health']
+}
 
 export async function attemptRoutes(deps: AttemptRoutesDependencies, held: Held): Promise<Reply | NoReply> {
   const { exchange, admitted } = held

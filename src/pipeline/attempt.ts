@@ -29,7 +29,7 @@ import {
   type Ticker,
   type Watched,
 } from './deadline.ts'
-import { collectedReply, type Lane, notCompacting, openLane } from './lanes.ts'
+import { collectedReply, type Lane, type LaneDependencies, notCompacting, openLane } from './lanes.ts'
 import { Meter } from './meter.ts'
 import type { Held } from './stages.ts'
 
@@ -75,7 +75,7 @@ const preludeBytesMax = 4 * 1024 * 1024
 /** A pooled connection that breaks this soon and without a byte was most likely already closed. */
 const staleMs = 1_000
 
-export interface AttemptDependencies {
+export interface AttemptDependencies extends LaneDependencies {
   readonly clock: Clock
   readonly ticker: Ticker
   readonly reach: Failpoint
@@ -94,11 +94,12 @@ interface RunningAttempt {
 }
 
 export async function attempt(
-  { clock, ticker, reach, health }: AttemptDependencies,
+  deps: AttemptDependencies,
   held: Held,
   candidate: Candidate,
   { isFresh, isLast, superseded }: AttemptOptions,
 ): Promise<Reply | AttemptFault> {
+  const { clock, ticker, reach, health } = deps
   const { exchange, hold } = held
   const { attempts } = exchange
   const recorded = attempts.begin(candidate)
@@ -109,12 +110,13 @@ export async function attempt(
   }
   hold.serveBy(candidate)
   const meter = new Meter(held, candidate)
-  const lane = openLane(held, candidate, meter)
+  const lane = openLane(deps, held, candidate, meter)
   if (lane instanceof Failure) {
     // Nothing was sent.
     attempts.remove(recorded)
     return cannotCarry(lane)
   }
+  exchange.record.lane = lane.name
   const isStreamed = held.admitted.content.envelope.stream
   const times = attemptTimes(candidate, health, { isStreamed, isLast, earlier: exchange.record.attempts })
   const { startedMs } = recorded

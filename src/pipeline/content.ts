@@ -9,11 +9,9 @@ import type { Dialect } from '../dialects/dialect.ts'
 import { forgetReasoning } from '../dialects/request/reasoning.ts'
 import { Failure } from '../kernel/failure.ts'
 import type { Candidate } from '../routing/plan.ts'
-import type { Caller } from '../tenancy/caller.ts'
 import { hasBytes } from '../wire/bytes.ts'
 import { bytesPerToken, countTokens, mayHaveMoreThanText, tokensOfBytes } from './estimate.ts'
 import { type Recalled, recallTurns, type SessionReasoning } from './kept-reasoning.ts'
-import type { TagContent } from './session.ts'
 
 /** A request keeps at most this much of its body while it is answered. */
 const keptBodyBytesMax = 64 * 1024
@@ -35,8 +33,7 @@ export class Content {
     private readonly surface: Dialect,
     /** All that may be tried: they decide which part of the content is sent. */
     private readonly candidates: readonly Candidate[],
-    private readonly tagContent: TagContent,
-    private readonly caller: Caller,
+    readonly tags: ContentTags,
   ) {
     this.#envelope = envelope
     this.bodyBytes = envelope.body.length
@@ -45,10 +42,6 @@ export class Content {
   /** Its body is empty once it is released. */
   get envelope(): Envelope {
     return this.#envelope
-  }
-
-  get tags(): ContentTags {
-    return this.tagContent(this.caller.workspaceId)
   }
 
   /** The canonical form, parsed once. */

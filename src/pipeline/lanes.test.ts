@@ -10,6 +10,11 @@ import { openLane } from './lanes.ts'
 import type { Meter } from './meter.ts'
 import type { Held } from './stages.ts'
 
+const deps = {
+  deriveCacheKey: () => 'derived',
+  settings: { current: { sessions: { cacheMarks: true, keepReasoning: false } } },
+}
+
 function openedLane(
   members: object,
   rules: TargetRules,
@@ -23,12 +28,11 @@ function openedLane(
   const http = new Request('http://x', { method: 'POST', headers })
   const envelope = openaiChat.readEnvelope(body, http.headers)
   if (envelope instanceof Failure) throw new Error(envelope.message)
-  const record: { lane?: string } = {}
   const held = {
-    exchange: { http, record, surface: openaiChat },
+    exchange: { http, surface: openaiChat },
     admitted: {
       content: { envelope, parsed: () => openaiChat.translation.parseRequest(envelope) },
-      ...{ caller: {}, session: {}, deriveCacheKey: () => 'derived', sessionSettings: { cacheMarks: true } },
+      ...{ caller: {}, session: {} },
     },
     hold: {},
   } as unknown as Held
@@ -38,14 +42,14 @@ function openedLane(
     route: { upstreamModel: 'up' },
     ...more,
   } as unknown as Candidate
-  return { lane: openLane(held, candidate, {} as Meter), record }
+  return openLane(deps, held, candidate, {} as Meter)
 }
 
 function laneOf(members: object, rules: TargetRules) {
-  const { lane, record } = openedLane(members, rules)
+  const lane = openedLane(members, rules)
   if (lane instanceof Failure) throw new Error(lane.message)
   return {
-    lane: record.lane,
+    lane: lane.name,
     warnings: lane.warnings,
     ...JSON.parse(new TextDecoder().decode(lane.body)),
     asks: lane.streamsUpstream,
@@ -78,7 +82,7 @@ test('lowers or drops what is not held for, on both lanes, with a warning', () =
     expect(sent).toMatchObject({ lane, max_tokens: 10_000, warnings: [clamped, dropped] })
     expect(sent.service_tier).toBeUndefined()
     expect(laneOf({ max_tokens: 10_000 }, limits)).toMatchObject({ lane, max_tokens: 10_000, warnings: [] })
-    expect(openedLane(asked, limits, { 'x-tollgate-strict': 'true' }).lane).toBeInstanceOf(Failure)
+    expect(openedLane(asked, limits, { 'x-tollgate-strict': 'true' })).toBeInstanceOf(Failure)
   }
 })
 
@@ -110,7 +114,7 @@ test('places cache marks, unless the model, the installation or the caller turns
   const marksIn = (headers: Record<string, string>, model: object, options = {}) => {
     const more = { dialect: anthropicMessages } as unknown as Partial<Candidate>
     const members = { messages, ...options }
-    const { lane } = openedLane(members, { cachesOnlyMarked: true }, headers, more, model)
+    const lane = openedLane(members, { cachesOnlyMarked: true }, headers, more, model)
     if (lane instanceof Failure) throw new Error(lane.message)
     const marks = new TextDecoder().decode(lane.body).match(/cache_control/g)?.length ?? 0
     return [marks, ...lane.warnings.map(({ code }) => code)]
@@ -125,7 +129,7 @@ test('places cache marks, unless the model, the installation or the caller turns
 })
 
 test('passes costly options on the workspace’s own credential, which the provider bills', () => {
-  const { lane } = openedLane({ max_tokens: 9, service_tier: 'priority' }, {}, {}, { isOwn: true })
+  const lane = openedLane({ max_tokens: 9, service_tier: 'priority' }, {}, {}, { isOwn: true })
   if (lane instanceof Failure) throw new Error(lane.message)
   expect(lane.warnings).toEqual([])
   expect(JSON.parse(new TextDecoder().decode(lane.body)).service_tier).toBe('priority')
@@ -143,7 +147,7 @@ test.each<[string, boolean, object, TargetRules, object]>([
   ['stop sequences, which the gateway may match itself', true, { max_tokens: 9, stop: ['x'] }, {}, {}],
   ['a caller who streams', true, { max_tokens: 9, stream: true }, {}, {}],
 ])('translates %s with stream: %p', (_, asks, members, limits, model) => {
-  const { lane } = openedLane(members, limits, {}, { dialect: openaiResponses }, model)
+  const lane = openedLane(members, limits, {}, { dialect: openaiResponses }, model)
   if (lane instanceof Failure) throw new Error(lane.message)
   expect(lane).toMatchObject({ name: 'translation', streamsUpstream: asks })
   expect(lane.generationMs > 0).toBe(!asks)

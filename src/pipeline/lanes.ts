@@ -1,6 +1,16 @@
-// How a request is sent to a candidate and how its reply is read. Bytes: the endpoint speaks the caller's dialect and gets
-// the caller's bytes. Translation: it speaks another dialect, and both are converted through the canonical form. The steps
-// after that are the same for both.
+// How a request is sent to a candidate and how its reply is read: two lanes, each for a whole or a streamed answer. What
+// follows (attempt.ts, stream.ts, settlement.ts) does not know which lane it was.
+//
+//                bytes                                     translation
+//                the endpoint speaks the caller's dialect  it speaks another one
+//   request      editRequest: the caller's bytes with a    parseRequest → Conversation → renderRequest
+//                few members edited in place
+//   whole        relayReply: the provider's bytes with     CollectedReply: parseStream or whole → ReplyEvents →
+//                model, usage and cost edited              ReplyMapper, UsageMeter → renderReply at the end
+//   streamed     relayStream: the same for each event      TranslatedStream: the same events → renderStream, one by one
+//
+// A provider that streams although a whole reply was requested, or the other way round, is read by the translation lane's
+// relays on either lane.
 
 import { hasRow } from '../catalog/price.ts'
 import { type HostedTools, mustStream, type RequestEdits } from '../dialects/byte-lane/edits.ts'
@@ -9,9 +19,7 @@ import type { Conversation } from '../dialects/canonical/conversation.ts'
 import { type ProviderFault, replyFault } from '../dialects/canonical/faults.ts'
 import type { ReplyEvent, Stop } from '../dialects/canonical/reply.ts'
 import { issuerName } from '../dialects/canonical/signature.ts'
-import type { TargetRules } from '../dialects/canonical/target-rules.ts'
 import {
-  type ContentTags,
   type EventNumbering,
   noHeaders,
   type RenderContext,
@@ -33,6 +41,7 @@ import { isStrict } from './answer.ts'
 import type { Content } from './content.ts'
 import { answeredText, ReplyKeeper, withRecalled } from './kept-reasoning.ts'
 import type { Meter } from './meter.ts'
+import type { DeriveCacheKey, SessionSettings } from './session.ts'
 import type { Admitted, Held } from './stages.ts'
 
 export interface Lane {
@@ -54,16 +63,20 @@ export interface Lane {
   relayWhole(reply: Uint8Array): { readonly relay: StreamRelay; readonly bytes: Uint8Array }
 }
 
-export function openLane(held: Held, candidate: Candidate, meter: Meter): Lane | Failure {
-  const { surface, record, http } = held.exchange
+export interface LaneDependencies {
+  readonly deriveCacheKey: DeriveCacheKey
+  readonly settings: { readonly current: { readonly sessions: SessionSettings } }
+}
+
+export function openLane(deps: LaneDependencies, held: Held, candidate: Candidate, meter: Meter): Lane | Failure {
+  const { surface, http } = held.exchange
   const { envelope } = held.admitted.content
   const { model } = candidate
   if (envelope.embeddings) return embeddingsLane(held, candidate, meter)
   const isPassable = candidate.dialect.id === surface.id && !envelope.isForeign
   if (envelope.upstreamPath !== undefined && !isPassable) return notCompacting(model.id)
   const isSame = isPassable && !mustStream(envelope, candidate.rules, model.defaultMaxTokens)
-  record.lane = isSame ? 'bytes' : 'translation'
-  const plain = isSame ? byteLane(held, candidate, meter) : translationLane(held, candidate, meter)
+  const plain = isSame ? byteLane(deps, held, candidate, meter) : translationLane(deps, held, candidate, meter)
   if (plain instanceof Failure) return plain
   const lane = wrapForHost(plain, candidate)
   if (lane instanceof Failure) return lane
@@ -73,7 +86,7 @@ export function openLane(held: Held, candidate: Candidate, meter: Meter): Lane |
 
 /** Vectors: the same two ways, without a stream. */
 function embeddingsLane({ exchange, admitted }: Held, candidate: Candidate, meter: Meter): Lane | Failure {
-  const { surface, http, record } = exchange
+  const { surface, http } = exchange
   const { envelope } = admitted.content
   const { dialect, route, rules, isOwn, provider } = candidate
   const asked = surface.embeddings
@@ -86,7 +99,6 @@ function embeddingsLane({ exchange, admitted }: Held, candidate: Candidate, mete
     )
   }
   const isSame = dialect.id === surface.id
-  record.lane = isSame ? 'bytes' : 'translation'
   const parsed = isSame ? undefined : asked.parseRequest(envelope)
   if (parsed instanceof Failure) return parsed
   const sent = parsed
@@ -136,46 +148,27 @@ export function notCompacting(modelId: string): Failure {
   )
 }
 
-function byteLane(held: Held, candidate: Candidate, meter: Meter): Lane | Failure {
-  const { surface, http } = held.exchange
-  const { envelope } = held.admitted.content
-  const { body, warnings, refused } = surface.editRequest(envelope, new ByteEdits(held, candidate))
+function byteLane(deps: LaneDependencies, held: Held, candidate: Candidate, meter: Meter): Lane | Failure {
+  const { exchange, admitted, hold } = held
+  const { surface, http } = exchange
+  const { content } = admitted
+  const { model, route, rules, isOwn } = candidate
+  const edits: RequestEdits = {
+    upstreamModel: route.upstreamModel,
+    defaultOutputCap: model.defaultMaxTokens,
+    affordableOutputCap: hold.loweredCap,
+    maxOutputTokens: model.maxOutputTokens,
+    isOwn,
+    hostedTools: isOwn ? undefined : hostedToolsOf(model, content),
+    rules,
+    contentTags: content.tags,
+    sessionCacheKey: () => sessionCacheKey(deps, admitted),
+  }
+  const { body, warnings, refused } = surface.editRequest(content.envelope, edits)
   return refused ?? new ByteLane(held, candidate, meter, surface.forwardedHeaders(http.headers), body, warnings)
 }
 
-/** Classes, because an object with a closure for each member costs four times as much, for every request. */
-class ByteEdits implements RequestEdits {
-  readonly upstreamModel: string
-  readonly defaultOutputCap: number | undefined
-  readonly affordableOutputCap: number | undefined
-  readonly maxOutputTokens: number | undefined
-  readonly isOwn: boolean
-  readonly hostedTools: HostedTools | undefined
-  readonly rules: TargetRules
-
-  constructor(
-    private readonly held: Held,
-    { model, route, rules, isOwn }: Candidate,
-  ) {
-    const { admitted, hold } = held
-    this.upstreamModel = route.upstreamModel
-    this.defaultOutputCap = model.defaultMaxTokens
-    this.affordableOutputCap = hold.loweredCap
-    this.maxOutputTokens = model.maxOutputTokens
-    this.isOwn = isOwn
-    this.hostedTools = isOwn ? undefined : hostedToolsOf(model, admitted.content)
-    this.rules = rules
-  }
-
-  sessionCacheKey(): string | undefined {
-    return sessionCacheKey(this.held.admitted)
-  }
-
-  get contentTags(): ContentTags | undefined {
-    return this.held.admitted.content.tags
-  }
-}
-
+/** A class: an object with a closure for each member costs four times as much, for every request. */
 class ByteLane implements Lane {
   readonly name = 'bytes'
   readonly path: string
@@ -233,15 +226,15 @@ const noMapping: ReplyMapping = {
   stop: [],
 }
 
-function translationLane(held: Held, candidate: Candidate, meter: Meter): Lane | Failure {
+function translationLane(deps: LaneDependencies, held: Held, candidate: Candidate, meter: Meter): Lane | Failure {
   const { content } = held.admitted
   const parsed = content.parsed()
   if (parsed instanceof Failure) return parsed
   const { streamed, whole } = targetsOf(candidate)
   const { issuer } = streamed
   const recalled = withRecalled(parsed.conversation, content.recalled, { dialect: candidate.dialect.id, issuer })
-  const keyed = withCacheKey(affordable(recalled, held, candidate), held, candidate)
-  const conversation = withMarks(keyed, held, candidate)
+  const keyed = withCacheKey(deps, affordable(recalled, held, candidate), held, candidate)
+  const conversation = withMarks(deps, keyed, held, candidate)
   const wholeTokens = content.envelope.stream ? undefined : wholeReplyTokens(conversation, streamed)
   const target = wholeTokens === undefined ? streamed : whole
   const rendered = candidate.dialect.translation.renderRequest(conversation, target)
@@ -319,25 +312,38 @@ function affordable(conversation: Conversation, { hold }: Held, { model }: Candi
 }
 
 /** The key under which a provider may cache the session; undefined = there is no session. */
-function sessionCacheKey({ session, caller, deriveCacheKey }: Admitted): string | undefined {
+function sessionCacheKey({ deriveCacheKey }: LaneDependencies, { session, caller }: Admitted): string | undefined {
   return session && deriveCacheKey(caller.workspaceId, session)
 }
 
 /** The cache key of the session, for a host that uses one and a caller that sent none. */
-function withCacheKey(conversation: Conversation, { admitted }: Held, { rules }: Candidate): Conversation {
+function withCacheKey(
+  deps: LaneDependencies,
+  conversation: Conversation,
+  { admitted }: Held,
+  { rules }: Candidate,
+): Conversation {
   if (!rules.promptCacheKey || conversation.promptCacheKey !== undefined) return conversation
-  return { ...conversation, promptCacheKey: sessionCacheKey(admitted) }
+  return { ...conversation, promptCacheKey: sessionCacheKey(deps, admitted) }
 }
 
 /** Marks for the prompt cache, unless the model, the installation or the caller turns them off. */
-function withMarks(conversation: Conversation, held: Held, { model, rules, dialect }: Candidate): Conversation {
-  const { surface, http } = held.exchange
-  const { session, sessionSettings } = held.admitted
+function withMarks(
+  { settings }: LaneDependencies,
+  conversation: Conversation,
+  { exchange, admitted }: Held,
+  { model, rules, dialect }: Candidate,
+): Conversation {
+  const { surface, http } = exchange
   // A caller of the provider's own dialect sets them itself.
-  if (!rules.cachesOnlyMarked || dialect.id === surface.id || !(model.cacheMarks ?? sessionSettings.cacheMarks))
+  if (
+    !rules.cachesOnlyMarked ||
+    dialect.id === surface.id ||
+    !(model.cacheMarks ?? settings.current.sessions.cacheMarks)
+  )
     return conversation
   if (http.headers.get('x-tollgate-cache-marks')?.toLowerCase() === 'off') return conversation
-  return placeMarks(conversation, rules, session?.isNamed ?? false)
+  return placeMarks(conversation, rules, admitted.session?.isNamed ?? false)
 }
 
 /** A host may accept less than its dialect; what is not sent is one more warning. */

@@ -9,7 +9,7 @@ import { type Delivered, type End, type Settled, type SettlementDependencies, se
 import type { Held } from './stages.ts'
 import { createImplausibleWarnings } from './usage.ts'
 
-export interface LearnDependencies extends SettlementDependencies {
+export interface SettleReplyDependencies extends SettlementDependencies {
   readonly health: Pick<Health, 'recordInterrupted' | 'recordSpeed'>
   readonly sticky: Pick<StickyRoutes, 'remember'>
   readonly ratios: InputRatios
@@ -18,7 +18,7 @@ export interface LearnDependencies extends SettlementDependencies {
 export type SettleReply = (held: Held, end: End, delivered: Delivered | undefined) => Promise<Settled>
 
 /** Settles a request that a provider was called for, and learns from its reply. */
-export function createSettleReply(deps: LearnDependencies): SettleReply {
+export function createSettleReply(deps: SettleReplyDependencies): SettleReply {
   const warnImplausible = createImplausibleWarnings(deps)
   return (held, end, delivered) => {
     const { record, attempts } = held.exchange

@@ -8,7 +8,6 @@ import type { Usage } from '../kernel/usage.ts'
 import type { ExtendOutcome, Ledger, Settlement, SettleOutcome } from '../ledger/ledger.ts'
 import type { Candidate, OfferedModel } from '../routing/plan.ts'
 import type { RequestRow } from '../store/request-rows.ts'
-import type { Caller } from '../tenancy/caller.ts'
 import { Content } from './content.ts'
 import { Exchange } from './exchange.ts'
 import { Hold, type HoldFacts, holdAmount } from './hold.ts'
@@ -47,8 +46,8 @@ function openRequest({ text = 'hi', members = '', model = {}, rules = {}, lowere
   const envelope = openaiChat.readEnvelope(body, new Headers())
   if (envelope instanceof Failure) throw new Error(envelope.message)
   const exchange = new Exchange(stoppedClock, new Request('http://gateway.test'), openaiChat, '/', connection)
-  const noTags = () => ({ tag: () => '', isValid: () => false })
-  const content = new WatchedContent(envelope, openaiChat, [], noTags, {} as Caller)
+  const noTags = { tag: () => '', isValid: () => false }
+  const content = new WatchedContent(envelope, openaiChat, [], noTags)
   const offered = { contextTokens: 1000, maxOutputTokens: undefined, price, ...model } as unknown as OfferedModel
   const hold = { loweredCap, quote() {} }
   const held = { exchange, hold, admitted: { content, storing: {} } } as unknown as Held

@@ -9,10 +9,8 @@
 //   Settled    what was charged                                                           settlement.ts
 
 import type { Dialect } from '../dialects/dialect.ts'
-import type { Failpoint } from '../kernel/failpoint.ts'
 import { assert, Failure } from '../kernel/failure.ts'
-import type { RequestId } from '../kernel/ids.ts'
-import type { CallBudget, FailoverDependencies } from '../routing/failover.ts'
+import type { CallBudget } from '../routing/failover.ts'
 import type { Health } from '../routing/health.ts'
 import type { OfferedModel } from '../routing/plan.ts'
 import type { StickyRoutes } from '../routing/sticky.ts'
@@ -29,39 +27,30 @@ import {
   warningsHeader,
 } from './answer.ts'
 import type { OpenStream, Reply } from './attempt.ts'
-import { attemptRoutes, warningsOf } from './attempt-routes.ts'
+import { type AttemptRoutesDependencies, attemptRoutes, warningsOf } from './attempt-routes.ts'
 import { claimKey, confirmKey, replayHeaders } from './claim-key.ts'
 import type { Content } from './content.ts'
-import { earlyHeadersMs, type Ticker, untilDeadline } from './deadline.ts'
+import { earlyHeadersMs, untilDeadline } from './deadline.ts'
 import { type ClientRequest, type Connection, Exchange } from './exchange.ts'
 import type { SessionReasoning } from './kept-reasoning.ts'
-import { createSettleReply } from './learn.ts'
+import { createSettleReply, type SettleReplyDependencies } from './learn.ts'
 import { estimateAllTokens, type PlaceHoldDependencies, placeHold } from './place-hold.ts'
-import {
-  type End,
-  endClientLeft,
-  endFailed,
-  endUncharged,
-  endWithError,
-  goneResponse,
-  type SettlementDependencies,
-  settle,
-} from './settlement.ts'
+import { type End, endClientLeft, endFailed, endUncharged, endWithError, goneResponse, settle } from './settlement.ts'
 import type { Admitted, Held } from './stages.ts'
-import { type NoReply, type PendingSettlements, streamAnswer } from './stream.ts'
+import { type NoReply, type PendingSettlements, type StreamDependencies, streamAnswer } from './stream.ts'
 import { nothingMeasured } from './usage.ts'
 
+/** What the stages need, and a little more. */
 export interface RunDependencies
   extends AdmitDependencies,
-    SettlementDependencies,
     PlaceHoldDependencies,
-    FailoverDependencies {
-  readonly settings: AdmitDependencies['settings'] & FailoverDependencies['settings']
+    AttemptRoutesDependencies,
+    StreamDependencies,
+    SettleReplyDependencies {
+  readonly settings: AdmitDependencies['settings'] & AttemptRoutesDependencies['settings']
   readonly health: Health
   readonly retryBudget: CallBudget
   readonly sticky: StickyRoutes
-  readonly ticker: Ticker
-  readonly reach: Failpoint
   /** Closed before the ledger. */
   readonly pendingSettlements: PendingSettlements
   readonly idempotencyKeys: GenerationKeys
@@ -69,8 +58,6 @@ export interface RunDependencies
   readonly streams: { opened(): void; closed(): void }
   /** Starts the trace of a request by its `traceparent`; absent = traces are off. */
   readonly beginTrace?: ((traceparent: string | null) => TraceContext) | undefined
-  /** Logs a defect of ours under the request's id; returns the error for the caller. */
-  onDefect(error: unknown, id: RequestId): Failure
 }
 
 export type RunRequest = (

@@ -9,7 +9,7 @@ import type { Content } from './content.ts'
 import type { Exchange } from './exchange.ts'
 import type { Hold } from './hold.ts'
 import type { SessionReasoning } from './kept-reasoning.ts'
-import type { DeriveCacheKey, Session, SessionSettings } from './session.ts'
+import type { Session } from './session.ts'
 
 /** A request that may be served: whose it is, what it asks for, and which routes may serve it. */
 export interface Admitted {
@@ -26,8 +26,6 @@ export interface Admitted {
   readonly warnings: readonly Warning[]
   /** undefined for a short conversation without an id. */
   readonly session: Session | undefined
-  readonly sessionSettings: SessionSettings
-  readonly deriveCacheKey: DeriveCacheKey
   /** Identifies the conversation for its prompt cache; undefined if there is only one route. */
   readonly conversationKey: string | undefined
   /** Where the reasoning of replies is kept for later turns; undefined = it is not. */

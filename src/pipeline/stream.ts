@@ -21,7 +21,7 @@ import type { Held } from './stages.ts'
 /** Why no provider replied. */
 export type NoReply = Failure | 'client left'
 
-interface StreamDependencies {
+export interface StreamDependencies {
   readonly ticker: Ticker
   readonly reach: Failpoint
   readonly pendingSettlements: Pick<PendingSettlements, 'track'>
