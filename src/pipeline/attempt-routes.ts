@@ -59,7 +59,7 @@ function acceptReply(held: Held, reply: Reply): Reply {
   const { exchange, hold } = held
   const { record, attempts } = exchange
   const { candidate, meter, lane } = reply
-  hold.serveBy(candidate)
+  hold.growFor(candidate.model)
   record.lane = lane
   record.model = candidate.model.id
   record.firstEventMs = reply.answeredMs - exchange.startedMs

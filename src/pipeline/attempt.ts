@@ -108,7 +108,6 @@ export async function attempt(
     attempts.end(recorded, describeFault(left))
     return left
   }
-  hold.serveBy(candidate)
   const meter = new Meter(held, candidate)
   const lane = openLane(deps, held, candidate, meter)
   if (lane instanceof Failure) {

@@ -1,12 +1,12 @@
 // The money held for one request: how much, its growth while the answer streams, and the charge that ends it.
 
-import { cacheSavings, freePrice, type PossibleUsage, type Price, priceBound, priceUsage } from '../catalog/price.ts'
+import { type PossibleUsage, type Price, priceBound, priceUsage } from '../catalog/price.ts'
 import { assert } from '../kernel/failure.ts'
 import type { RequestId } from '../kernel/ids.ts'
 import { formatUsd, type Nano, zeroNano } from '../kernel/money.ts'
-import { totalInputTokens, type Usage } from '../kernel/usage.ts'
+import type { Usage } from '../kernel/usage.ts'
 import type { ExtendOutcome, Ledger, Settlement, SettleOutcome } from '../ledger/ledger.ts'
-import type { Candidate, OfferedModel } from '../routing/plan.ts'
+import type { OfferedModel } from '../routing/plan.ts'
 
 /** The facts that determine how much is held for a request. */
 export interface HoldFacts extends PossibleUsage {
@@ -20,7 +20,7 @@ export interface HoldFacts extends PossibleUsage {
   readonly minCap: number
 }
 
-interface HoldAmount {
+export interface HoldAmount {
   readonly amount: Nano
   readonly inputTokens: number
   /** Over all choices. */
@@ -96,136 +96,99 @@ const growShare = 0.75
 /** Whether a stream may continue; otherwise why no more could be held for it. */
 export type Growth = 'enough' | 'out of money' | 'over limit' | 'no ledger'
 
+/** What a usage costs. */
+export interface Quote {
+  readonly usage: Usage
+  /** By the price of the route. */
+  readonly cost: Nano
+  /** The part of the cost that the answer states, because the wallet can pay it. The charge is at most this. */
+  readonly quoted: Nano
+  /** The same as decimal USD. */
+  readonly quotedUsd: string
+}
+
 /** The money held for one request. It grows while the answer streams and ends with one charge or a release. */
 export class Hold {
   /** Bytes of generated text from which `grow` must be called. */
   growAtBytes: number
+  /** The cap to send upstream if there is no room for the requested one. */
+  readonly loweredCap: number | undefined
   #held: Nano
-  /** The part of it that was reserved when the cost was known. */
-  #covered = zeroNano
-  #price: Price
-  #priceVersion: string | undefined
+  /** The part of it that was added for a cost above the hold. */
+  #addedForCost = zeroNano
   #outputTokens: number
   #outputTokensMax: number
-  readonly #loweredCap: number | undefined
   #refusal: Exclude<Growth, 'enough'> | undefined
   #growing: Promise<void> | undefined
-  /** The usage that was priced last, what it costs, and what the wallet pays of that. */
-  #pricedUsage: Usage | undefined
-  #cost = zeroNano
-  #quoted = zeroNano
-  #quotedUsd: string | undefined
 
   constructor(
     readonly requestId: RequestId,
     private readonly ledger: Ledger,
-    private model: OfferedModel,
     private facts: HoldFacts,
     readonly initial: HoldAmount,
-    /** The facts of each model that may answer, if there are several. */
+    /** The facts of each model that may answer, if there are several; `facts` are those of the dearest. */
     private readonly factsOf?: ReadonlyMap<OfferedModel, HoldFacts> | undefined,
   ) {
     this.#held = initial.amount
-    this.#price = facts.price
-    this.#priceVersion = model.priceVersion
     this.#outputTokens = initial.outputTokens
-    this.#loweredCap = initial.cap < facts.cap ? initial.cap : undefined
+    this.loweredCap = initial.cap < facts.cap ? initial.cap : undefined
     this.#outputTokensMax = initial.cap * facts.choices
     this.growAtBytes = this.#nextGrowth()
   }
 
-  /** The cap to send upstream if there is no room for the requested one. */
-  get loweredCap(): number | undefined {
-    return this.#loweredCap
-  }
-
   /** The amount held before the cost was known. */
   get heldBeforeCost(): Nano {
-    return (this.#held - this.#covered) as Nano
-  }
-
-  /** undefined on the workspace's own credential, unless there is a fee. */
-  get priceVersion(): string | undefined {
-    return this.#priceVersion
+    return (this.#held - this.#addedForCost) as Nano
   }
 
   markSent(): void {
     this.ledger.markSent(this.requestId)
   }
 
-  /** Sets the price by the route: on the workspace's own credential its provider bills it, and we charge at most a fee. */
-  serveBy({ isOwn, model }: Pick<Candidate, 'isOwn' | 'model'>): void {
-    if (model !== this.model) this.#switchTo(model)
-    const { fee } = model
-    const price = isOwn ? (fee?.price ?? freePrice) : model.price
-    this.#priceVersion = isOwn ? fee?.version : model.priceVersion
-    if (price !== this.#price) this.#pricedUsage = undefined
-    this.#price = price
-  }
-
-  /** The hold was made for the dearest of the models; from here on it grows at the price of this one. */
-  #switchTo(model: OfferedModel): void {
-    const facts = this.factsOf?.get(model)
+  /** From here on the hold grows at the price of the model that answers. */
+  growFor(model: OfferedModel): void {
+    if (!this.factsOf) return
+    const facts = this.factsOf.get(model)
     assert(facts, 'the hold covers each model that may answer')
-    this.model = model
     this.facts = facts
-    this.#outputTokensMax = Math.min(facts.cap, this.#loweredCap ?? facts.cap) * facts.choices
+    this.#outputTokensMax = Math.min(facts.cap, this.loweredCap ?? facts.cap) * facts.choices
     this.growAtBytes = this.#nextGrowth()
   }
 
   /**
-   * Decides the quoted amount of a usage: its cost, as far as the wallet can pay it. On PostgreSQL the whole cost is
-   * quoted, and the settlement may take less (decision 0012).
+   * Reserves the cost of a usage above the hold as far as the balance allows; the rest is written off. On PostgreSQL the whole
+   * cost is quoted, and the settlement may take less (decision 0012).
    */
-  quote(usage: Usage): Nano {
-    if (this.#pricedUsage !== usage) {
-      this.#pricedUsage = usage
-      this.#quotedUsd = undefined
-      this.#cost = this.#costOf(usage)
-      this.#quoted = this.#cost > this.#held ? this.#coverOverrun(this.#cost) : this.#cost
-    }
-    return this.#quoted
-  }
-
-  /** The quoted amount, as decimal USD. */
-  quotedUsd(usage: Usage): string {
-    assert(this.#pricedUsage === usage, 'the charge is decided before it is shown')
-    this.#quotedUsd ??= formatUsd(this.#quoted)
-    return this.#quotedUsd
-  }
-
-  /** By the price of the charge. Most requests use no cache and skip pricing their usage twice. */
-  cacheSaved(usage: Usage): bigint {
-    const { inputTokens, summaries } = usage
-    return inputTokens === totalInputTokens(usage) && !summaries?.length ? 0n : cacheSavings(this.#price, usage)
-  }
-
-  /** Reserves the cost above the hold as far as the balance allows; the rest is written off. */
-  #coverOverrun(cost: Nano): Nano {
-    const covered = this.ledger.coverOverrun(this.requestId, (cost - this.#held) as Nano)
-    if (covered === undefined) return cost
-    this.#covered = (this.#covered + covered) as Nano
-    this.#held = (this.#held + covered) as Nano
-    return this.#held
+  quote(price: Price, usage: Usage): Quote {
+    const cost = this.#costOf(price, usage)
+    const quoted = cost > this.#held ? this.#addForCost(cost) : cost
+    return { usage, cost, quoted, quotedUsd: formatUsd(quoted) }
   }
 
   /**
    * Reported usage costs its price. Estimated usage costs at most what was held for it, except for input that the provider
    * reported, which is not cut down to the hold (decision 0012).
    */
-  #costOf(usage: Usage): Nano {
-    const price = priceUsage(this.#price, usage)
-    if (usage.source === 'reported' || price <= this.#held) return price
+  #costOf(price: Price, usage: Usage): Nano {
+    const cost = priceUsage(price, usage)
+    if (usage.source === 'reported' || cost <= this.#held) return cost
     const outputTokens = Math.min(usage.outputTokens, this.#outputTokens)
-    const certain = usage.inputReported ? priceUsage(this.#price, { ...usage, outputTokens }) : zeroNano
+    const certain = usage.inputReported ? priceUsage(price, { ...usage, outputTokens }) : zeroNano
     return certain > this.#held ? certain : this.#held
   }
 
-  /** Charges the usage. The row of the request is written in the same commit. */
-  settle(usage: Usage, row: Settlement['row']): Promise<SettleOutcome> {
-    const quoted = this.quote(usage)
+  #addForCost(cost: Nano): Nano {
+    const added = this.ledger.coverOverrun(this.requestId, (cost - this.#held) as Nano)
+    if (added === undefined) return cost
+    this.#addedForCost = (this.#addedForCost + added) as Nano
+    this.#held = (this.#held + added) as Nano
+    return this.#held
+  }
+
+  /** Charges what was quoted. The row of the request is written in the same commit. */
+  settle({ usage, cost, quoted }: Quote, row: Settlement['row']): Promise<SettleOutcome> {
     const estimated = usage.source === 'estimated'
-    return this.ledger.settle({ requestId: this.requestId, cost: this.#cost, quoted, estimated, row })
+    return this.ledger.settle({ requestId: this.requestId, cost, quoted, estimated, row })
   }
 
   /** Ends the hold without a charge. If that fails, the reaper ends it later. */
@@ -272,6 +235,7 @@ export class Hold {
       return undefined
     }
     const outcome = this.ledger.extend(this.requestId, (amount - this.#held) as Nano)
+    // Not awaited: a quote between the ledger's change and ours would count the difference twice.
     if (!(outcome instanceof Promise)) return apply(outcome.kind)
     // A rejected promise is a refusal; it must not end the process.
     return outcome.then(

@@ -2,16 +2,17 @@
 // in usage.ts and bounds of what was sent to this candidate. Each attempt has its own; the reply that is accepted keeps it
 // until it is settled. The table in settlement.ts decides whether the whole reply or a part of it is billed.
 
-import { hasRow, pricedUnits } from '../catalog/price.ts'
+import { cacheSavings, freePrice, hasRow, type Price, pricedUnits } from '../catalog/price.ts'
 import type { RelayContext } from '../dialects/byte-lane/relay.ts'
 import type { ContentTags, Envelope, RenderContext, StateEcho } from '../dialects/canonical/translation.ts'
+import { assert } from '../kernel/failure.ts'
 import type { RequestId } from '../kernel/ids.ts'
 import { buckets, totalInputTokens, type UnitCounts, type Usage } from '../kernel/usage.ts'
 import type { Candidate } from '../routing/plan.ts'
 import type { RequestRecord } from '../telemetry/request-record.ts'
 import { type Content, parserOf } from './content.ts'
 import { maxReportedInput, parsedBytesMax, windowOf } from './estimate.ts'
-import type { Hold } from './hold.ts'
+import type { Hold, Quote } from './hold.ts'
 import type { Admitted, Held } from './stages.ts'
 import {
   estimateUsage,
@@ -29,14 +30,22 @@ import {
 } from './usage.ts'
 
 export class Meter implements RelayContext {
+  /** undefined on the workspace's own credential, unless there is a fee. */
+  readonly priceVersion: string | undefined
+  readonly #price: Price
   readonly #record: RequestRecord
   readonly #content: Content
   readonly #storing: Admitted['storing']
   readonly #hold: Hold
   readonly #candidate: Candidate
   #known: UsageBounds | undefined
+  #quote: Quote | undefined
 
   constructor({ exchange, admitted, hold }: Held, candidate: Candidate) {
+    const { model, isOwn } = candidate
+    // On the workspace's own credential its provider bills it, and we charge at most a fee.
+    this.#price = isOwn ? (model.fee?.price ?? freePrice) : model.price
+    this.priceVersion = isOwn ? model.fee?.version : model.priceVersion
     this.#record = exchange.record
     this.#content = admitted.content
     this.#storing = admitted.storing
@@ -76,14 +85,25 @@ export class Meter implements RelayContext {
 
   /** Returns the usage that a complete reply is charged for, and quotes its charge; `quotedUsd` then returns that. */
   quoteUsage(reported: Usage | undefined, atStart: Usage | undefined, outputBytes: () => number): Usage {
-    const usage = this.#validUsage(reported, atStart, outputBytes)
-    this.#hold.quote(usage)
-    return usage
+    return this.quote(this.#validUsage(reported, atStart, outputBytes)).usage
   }
 
   /** The charge quoted for a usage that `quoteUsage` returned, as decimal USD. */
   quotedUsd(usage: Usage): string {
-    return this.#hold.quotedUsd(usage)
+    assert(this.#quote?.usage === usage, 'the charge is decided before it is shown')
+    return this.#quote.quotedUsd
+  }
+
+  /** Decides once what a usage costs: the client pays what it was quoted. */
+  quote(usage: Usage): Quote {
+    if (this.#quote?.usage !== usage) this.#quote = this.#hold.quote(this.#price, usage)
+    return this.#quote
+  }
+
+  /** What the prompt cache saved, at the price of the charge. Most requests use no cache and skip pricing their usage twice. */
+  cacheSaved(usage: Usage): bigint {
+    const { inputTokens, summaries } = usage
+    return inputTokens === totalInputTokens(usage) && !summaries?.length ? 0n : cacheSavings(this.#price, usage)
   }
 
   #validUsage(reported: Usage | undefined, atStart: Usage | undefined, outputBytes: () => number): Usage {

@@ -40,7 +40,7 @@ import {
   parsedBytesMax,
   windowOf,
 } from './estimate.ts'
-import { Hold, type HoldFacts, holdAmount, holdsWithin, requiredFree, smallestHold } from './hold.ts'
+import { Hold, type HoldAmount, type HoldFacts, holdAmount, holdsWithin, requiredFree, smallestHold } from './hold.ts'
 import type { Admitted, Held } from './stages.ts'
 import { outputCapOf } from './usage.ts'
 
@@ -79,12 +79,12 @@ export async function placeHold(
 function held(
   ledger: Ledger,
   admitted: Admitted,
-  { model, facts, factsOf }: Dearest,
-  amount: ConstructorParameters<typeof Hold>[4],
+  { facts, factsOf }: Dearest,
+  amount: HoldAmount,
   { budgets }: Extract<HoldOutcome, { kind: 'held' }>,
 ): Held {
   const { exchange } = admitted
-  const hold = new Hold(exchange.record.id, ledger, model, facts, amount, factsOf)
+  const hold = new Hold(exchange.record.id, ledger, facts, amount, factsOf)
   exchange.hold = hold
   exchange.spend = budgets && tightestSpend(budgets)
   return { exchange, admitted, hold }
@@ -283,7 +283,7 @@ async function placeLowHold(
 interface Dearest {
   readonly model: OfferedModel
   readonly facts: HoldFacts
-  readonly usual: ReturnType<typeof holdAmount>
+  readonly usual: HoldAmount
   /** What must be free for the usual hold. */
   readonly required: Nano
   /** The facts of all models that may answer, if there are several. */

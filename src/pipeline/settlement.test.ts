@@ -65,7 +65,15 @@ const none = { ended: 0, kept: 0, freed: 0, left: 0, released: 0, written: 0, ob
 const charged = { kind: 'settled', charge: 5n } as SettleEnd
 const delivered: Delivered = {
   ...deliveredAs({ usage: whole, outputBytes: 4 }, whole),
-  reply: { candidate: { route: {} }, meter: { usageOfPart: () => whole } } as unknown as Delivered['reply'],
+  reply: {
+    candidate: { route: {} },
+    meter: {
+      usageOfPart: () => whole,
+      priceVersion: 'a/b#1',
+      quote: (usage: Usage) => ({ usage, cost: 5n, quoted: 5n, quotedUsd: '0.000000005' }),
+      cacheSaved: () => 0n,
+    },
+  } as unknown as Delivered['reply'],
 }
 const complete = { ending: 'complete' } as const
 const defect = new Failure('INTERNAL', 'Tollgate failed.')
@@ -102,10 +110,6 @@ function start() {
   const exchange = new Exchange(systemClock, http, openaiChat, '/v1/chat/completions', connection)
   const hold: Partial<Hold> = {
     heldBeforeCost: 9n as Nano,
-    priceVersion: 'a/b#1',
-    quote: () => 5n as Nano,
-    quotedUsd: () => '0.000000005',
-    cacheSaved: () => 0n,
     settle: () => Promise.resolve(charged),
     release: async () => void counts.released++,
   }

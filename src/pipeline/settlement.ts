@@ -135,18 +135,20 @@ export async function settle(
     release(deps, exchange)
     return {}
   }
+  const { candidate, meter } = delivered.reply
+  const quote = meter.quote(usage)
   record.usage = usage
-  record.charge = hold.quote(usage)
-  record.upstreamCost = upstreamCostOf(delivered.reply.candidate, usage)
-  record.cacheSaved = hold.cacheSaved(usage)
-  record.chargeUsd = hold.quotedUsd(usage)
-  record.priceVersion = hold.priceVersion
+  record.charge = quote.quoted
+  record.chargeUsd = quote.quotedUsd
+  record.upstreamCost = upstreamCostOf(candidate, usage)
+  record.cacheSaved = meter.cacheSaved(usage)
+  record.priceVersion = meter.priceVersion
   record.held = hold.heldBeforeCost
   exchange.hasEnded = true
   exchange.mayBeCharged = true
   let outcome: SettleOutcome
   try {
-    outcome = await hold.settle(usage, (charge) => chargedRequestRow(record, charge))
+    outcome = await hold.settle(quote, (charge) => chargedRequestRow(record, charge))
   } catch (error) {
     exchange.hasEnded = false
     forgetCharge(record)

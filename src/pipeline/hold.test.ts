@@ -1,0 +1,267 @@
+import { describe, expect, test } from 'bun:test'
+import { createPrice } from '../catalog/price.ts'
+import type { Nano, Pico } from '../kernel/money.ts'
+import type { Usage } from '../kernel/usage.ts'
+import type { ExtendOutcome, Ledger, Settlement, SettleOutcome } from '../ledger/ledger.ts'
+import type { RequestRow } from '../store/request-rows.ts'
+import { Hold, type HoldFacts, holdAmount } from './hold.ts'
+import { growthFailure } from './stream.ts'
+
+// Holds, over a ledger that answers what the test wants.
+
+/** One nano-dollar in, ten out. */
+const price = createPrice({ input: 1000n as Pico, output: 10_000n as Pico })
+const usualFacts: HoldFacts = {
+  price,
+  cap: 20_000,
+  choices: 1,
+  holdsWholeCap: false,
+  without: [],
+  minCap: 0,
+}
+
+interface Asked {
+  readonly hold: Hold
+  readonly extended: bigint[]
+  readonly settled: Settlement[]
+  released: number
+  /** The wallet's balance for extensions. */
+  free: bigint
+  refusesWith: ExtendOutcome['kind'] | undefined
+}
+
+function openHold(more: Partial<HoldFacts> = {}, { isShared = false }: { isShared?: boolean } = {}): Asked {
+  const facts: HoldFacts = { ...usualFacts, ...more }
+  const extended: bigint[] = []
+  const settled: Settlement[] = []
+  const extend = (_: unknown, amount: Nano): ExtendOutcome => {
+    extended.push(amount)
+    if (asked.refusesWith) return { kind: asked.refusesWith } as ExtendOutcome
+    if (amount > asked.free) return { kind: 'insufficient', posted: asked.free as Nano, held: 0n as Nano }
+    asked.free -= amount
+    return { kind: 'held' }
+  }
+  const ledger = {
+    coverOverrun(_: unknown, more: Nano) {
+      if (isShared) return undefined
+      const covered = more < asked.free ? more : asked.free
+      asked.free -= covered
+      return covered as Nano
+    },
+    extend: (id: unknown, amount: Nano) => (isShared ? Promise.resolve(extend(id, amount)) : extend(id, amount)),
+    settle: (settlement: Settlement) => {
+      settled.push(settlement)
+      return Promise.resolve({ kind: 'settled' } as SettleOutcome)
+    },
+    release() {
+      asked.released += 1
+      return { kind: 'released' }
+    },
+  } as unknown as Ledger
+  const hold = new Hold('req_1', ledger, facts, holdAmount(facts, 100, facts.cap))
+  const asked: Asked = { hold, extended, settled, released: 0, free: 1_000_000n, refusesWith: undefined }
+  return asked
+}
+
+function usage(outputTokens: number, source: Usage['source'] = 'reported'): Usage {
+  return { inputTokens: 100, cacheReadTokens: 0, cacheWriteTokens: 0, cacheWriteLongTokens: 0, outputTokens, source }
+}
+
+const row = () => ({}) as RequestRow
+
+describe('a charge', () => {
+  test('is the price of the reported usage, also above the hold', () => {
+    const { hold } = openHold({ cap: 10 })
+    expect(hold.heldBeforeCost).toBe(200n as Nano)
+    const used = usage(30)
+    expect(hold.quote(price, used)).toMatchObject({ cost: 400n, quoted: 400n, quotedUsd: '0.0000004' })
+  })
+
+  test('above the hold is quoted as far as the wallet can pay; the cost is settled too', async () => {
+    const asked = openHold({ cap: 10 })
+    asked.free = 100n
+    const used = usage(30)
+    const quote = asked.hold.quote(price, used)
+    expect(quote.quoted).toBe(300n as Nano)
+    await asked.hold.settle(quote, row)
+    expect(asked.settled).toMatchObject([{ quoted: 300n, cost: 400n }])
+  })
+
+  test('never exceeds the hold if it is an estimate', () => {
+    const { hold } = openHold({ cap: 10 })
+    expect(hold.quote(price, usage(9, 'estimated')).quoted).toBe(190n as Nano)
+    expect(hold.quote(price, usage(30, 'estimated')).quoted).toBe(200n as Nano)
+  })
+
+  test('covers a reported input, also if the output is an estimate', async () => {
+    const asked = openHold({ cap: 10 })
+    asked.free = 250n
+    // 200 were held, for 100 in and 10 out. 400 in and 9 out cost 490.
+    const left: Usage = { ...usage(9, 'estimated'), inputTokens: 400, inputReported: true }
+    const quote = asked.hold.quote(price, left)
+    expect(quote.quoted).toBe(450n as Nano)
+    await asked.hold.settle(quote, row)
+    expect(asked.settled).toMatchObject([{ quoted: 450n, cost: 490n, estimated: true }])
+  })
+
+  test('has no more estimated output than was held for, whatever its input', () => {
+    const { hold } = openHold({ cap: 10 })
+    const left: Usage = { ...usage(30, 'estimated'), inputReported: true }
+    expect(hold.quote(price, left).quoted).toBe(200n as Nano)
+    // 400 in, and the 10 out that were held for
+    expect(hold.quote(price, { ...left, inputTokens: 400 }).quoted).toBe(500n as Nano)
+  })
+
+  test('stays as quoted when the hold grows afterwards', async () => {
+    const { hold, settled } = openHold()
+    const quote = hold.quote(price, usage(5000, 'estimated'))
+    expect(quote.quoted).toBe(41_060n as Nano)
+    hold.grow(9_216)
+    await hold.settle(quote, row)
+    expect(settled).toMatchObject([{ cost: 41_060n, estimated: true }])
+  })
+})
+
+describe('a hold grows', () => {
+  test('by a step when three quarters of it are used', () => {
+    const { hold, extended } = openHold()
+    // 4,096 tokens of at least three bytes each
+    expect(hold.growAtBytes).toBe(9_216)
+    expect(hold.grow(9_216)).toBe('enough')
+    expect(extended).toEqual([40_960n])
+    expect(hold.heldBeforeCost).toBe(82_020n as Nano)
+    expect(hold.growAtBytes).toBe(18_432)
+  })
+
+  test('up to the cap', () => {
+    const { hold, extended } = openHold({ cap: 5000 })
+    hold.grow(9_216)
+    expect(extended).toEqual([9_040n])
+    expect(hold.growAtBytes).toBe(Number.POSITIVE_INFINITY)
+  })
+
+  test('never, if the whole cap was held', () => {
+    expect(openHold({ holdsWholeCap: true }).hold.growAtBytes).toBe(Number.POSITIVE_INFINITY)
+  })
+
+  test('for all choices together', () => {
+    const { hold, extended } = openHold({ choices: 2 })
+    expect(hold.growAtBytes).toBe(18_432)
+    hold.grow(18_432)
+    expect(extended).toEqual([81_920n])
+  })
+
+  test('by less if a whole step is refused', () => {
+    const asked = openHold()
+    asked.free = 5_200n
+    expect(asked.hold.grow(9_216)).toBe('enough')
+    expect(asked.extended).toEqual([40_960n, 20_480n, 10_240n, 5_120n])
+    expect(asked.hold.heldBeforeCost).toBe(46_180n as Nano)
+  })
+
+  test('not at all without money: the answer continues until the hold is used up', () => {
+    const asked = openHold()
+    asked.free = 0n
+    expect(asked.hold.grow(9_216)).toBe('enough')
+    expect(asked.extended).toHaveLength(5)
+    expect(asked.hold.growAtBytes).toBe(12_288)
+    expect(asked.hold.grow(12_288)).toBe('out of money')
+  })
+
+  test.each([
+    ['insufficient', 'out of money', 'INSUFFICIENT_BALANCE'],
+    ['over budget', 'over limit', 'LIMIT_EXCEEDED'],
+    ['unavailable', 'no ledger', 'OVERLOADED'],
+  ] as const)('not at all if the ledger answers %s', (kind, growth, code) => {
+    const asked = openHold()
+    asked.refusesWith = kind
+    asked.hold.grow(9_216)
+    expect(asked.hold.grow(12_288)).toBe(growth)
+    expect(growthFailure(growth, 'req_1')).toMatchObject({ code })
+  })
+
+  test('after a refusal, if there is money when the hold is used up', () => {
+    const asked = openHold()
+    asked.free = 0n
+    asked.hold.grow(9_216)
+    asked.free = 1_000_000n
+    expect(asked.hold.grow(12_288)).toBe('enough')
+    expect(asked.hold.growAtBytes).toBe(18_432)
+  })
+
+  test('on a shared ledger while the answer continues, with one extension at a time', async () => {
+    const { hold, extended } = openHold({}, { isShared: true })
+    expect(hold.grow(9_216)).toBe('enough')
+    expect(hold.grow(9_300)).toBe('enough')
+    await Bun.sleep(0)
+    expect(extended).toEqual([40_960n])
+    expect(hold.growAtBytes).toBe(18_432)
+  })
+
+  test('on a shared ledger before the answer continues, if the hold is used up', async () => {
+    const poor = openHold({}, { isShared: true })
+    poor.free = 0n
+    expect(await poor.hold.grow(12_288)).toBe('out of money')
+    expect(await openHold({}, { isShared: true }).hold.grow(12_288)).toBe('enough')
+  })
+})
+
+describe('a reported cost far above the hold', () => {
+  /** 100 in and 41,000 out; 4,096 out were held for: 41,060 held, 410,100 to pay. */
+  const large = usage(41_000)
+
+  test('is paid as far as the wallet goes', () => {
+    expect(openHold().hold.quote(price, large).quoted).toBe(410_100n as Nano)
+    const poor = openHold()
+    poor.free = 5n
+    expect(poor.hold.quote(price, large).quoted).toBe(41_065n as Nano)
+  })
+
+  test('does not change what counts as held', () => {
+    const { hold } = openHold()
+    hold.quote(price, large)
+    expect(hold.heldBeforeCost).toBe(41_060n as Nano)
+  })
+
+  test('is quoted in full on a shared wallet: the settlement takes what there is', () => {
+    const { hold, extended } = openHold({}, { isShared: true })
+    expect(hold.quote(price, large).quoted).toBe(410_100n as Nano)
+    expect(extended).toEqual([])
+  })
+
+  test('in mid-stream does not stop the hold from growing', () => {
+    const { hold, extended } = openHold({ cap: 100_000 })
+    expect(hold.quote(price, large).quoted).toBe(410_100n as Nano)
+    // The bound of the next step is below what is held by now; the extension is never negative.
+    expect(hold.grow(9_216)).toBe('enough')
+    expect(extended).toEqual([0n])
+    expect(hold.quote(price, usage(41_001)).quoted).toBe(410_110n as Nano)
+  })
+})
+
+test('releases the hold of an unanswered request', () => {
+  const asked = openHold()
+  void asked.hold.release(() => {})
+  expect(asked.released).toBe(1)
+})
+
+describe('a shared ledger that fails', () => {
+  const failing = {
+    extend: () => Promise.reject(new Error('lost')),
+    release: () => Promise.reject(new Error('lost')),
+  } as unknown as Ledger
+  const failingHold = () => new Hold('req_1', failing, usualFacts, holdAmount(usualFacts, 100, usualFacts.cap))
+
+  test('extends nothing: the answer continues until the hold is used up', async () => {
+    const hold = failingHold()
+    expect(hold.grow(9_216)).toBe('enough')
+    await Bun.sleep(0)
+    expect(await hold.grow(12_288)).toBe('no ledger')
+  })
+
+  test('reports a failed release and leaves no unhandled rejection', async () => {
+    const fault = Promise.withResolvers<unknown>()
+    void failingHold().release(fault.resolve)
+    expect(await fault.promise).toEqual(new Error('lost'))
+  })
+})
