@@ -8,7 +8,8 @@ import type { Caller } from '../tenancy/caller.ts'
 import { createBodyRoom } from '../wire/read-body.ts'
 import { type AdmitDependencies, admit } from './admit.ts'
 import { Exchange } from './exchange.ts'
-import { endWithError, type SettlementDependencies } from './settlement.ts'
+import { endRefused, endWithError, type SettlementDependencies } from './settlement.ts'
+import { Refusal } from './stages.ts'
 
 const caller: Caller = {
   keyId: 'key_1',
@@ -56,8 +57,9 @@ function upload(bytes: number, headers: Record<string, string> = {}): Request {
 test('refuses a large body while others fill the memory for bodies', async () => {
   const { room, deps, start } = createBench()
   expect(room.take(250_000, 0)).toBe(true)
-  const failure = await admit(deps, start(upload(100_000)), openaiChat.readEnvelope, () => 0)
-  if (!(failure instanceof Failure)) throw new Error('was admitted')
+  const refusal = await admit(deps, start(upload(100_000)), openaiChat.readEnvelope, () => 0)
+  if (!(refusal instanceof Refusal)) throw new Error('was admitted')
+  const { failure } = refusal
   expect([failure.code, failure.status]).toEqual(['OVERLOADED', 503])
   expect(retryHeaders(failure)).toEqual({ 'retry-after': '2', 'retry-after-ms': '2000' })
 })
@@ -78,9 +80,9 @@ test('frees the concurrency slot however the request ends', async () => {
   expect(room.take(250_000, 0)).toBe(true)
   for (const [http, status] of endings) {
     const each = start(http)
-    const failure = await admit(deps, each, openaiChat.readEnvelope, () => 0)
-    expect(failure).toMatchObject({ status })
-    endWithError(settling, each, failure as Failure)
+    const refusal = await admit(deps, each, openaiChat.readEnvelope, () => 0)
+    expect(refusal).toMatchObject({ failure: { status } })
+    endRefused(settling, each, refusal as Refusal)
     const next = limiter.arrive(caller.limits)
     expect([status, next.kind]).toEqual([status, 'arrived'])
     if (next.kind === 'arrived') next.end()

@@ -4,7 +4,7 @@
 import type { RoutingPolicy } from '../catalog/model.ts'
 import type { Envelope, Warning } from '../dialects/canonical/translation.ts'
 import { assert, Failure, invalidRequest } from '../kernel/failure.ts'
-import { type Limiter, limitFailure, type Refused } from '../limits/limiter.ts'
+import { type Limiter, type LimitStates, limitFailure, type Refused } from '../limits/limiter.ts'
 import type { CallBudget } from '../routing/failover.ts'
 import type { Health } from '../routing/health.ts'
 import { candidateRecords, type Offer, type ResolvedModel, shorten, type WorkspaceOffer } from '../routing/offer.ts'
@@ -31,7 +31,7 @@ import type { Exchange } from './exchange.ts'
 import type { KeptReasoning } from './kept-reasoning.ts'
 import { strictRefusal } from './lanes.ts'
 import { readSession, recordAttribution, type SessionSettings, type TagContent } from './session.ts'
-import type { Admitted, Storing } from './stages.ts'
+import { type Admitted, Refusal, type Storing } from './stages.ts'
 import { inputToStore, withPrevious } from './stored-response.ts'
 
 export interface AdmitDependencies {
@@ -75,34 +75,33 @@ const retrySpreadMs = 2_000
 /** Characters of the user agent that are recorded. */
 const clientMax = 100
 
-/** Returns why the request is refused, if it is. */
 export async function admit(
   deps: AdmitDependencies,
   exchange: Exchange,
   readEnvelope: ReadEnvelope,
   estimateTokens: EstimateTokens,
-): Promise<Admitted | Failure> {
+): Promise<Admitted | Refusal> {
   const { record, surface, http } = exchange
   const { endUsers, sessions } = deps.settings.current
   const caller = await identify(deps, exchange)
-  if (caller instanceof Failure) return caller
+  if (caller instanceof Failure) return new Refusal(caller)
   const noSlot = takeSlot(deps, exchange, caller)
   if (noSlot) return noSlot
 
   const read = await readContent(deps, exchange, caller, readEnvelope)
-  if (read instanceof Failure) return read
+  if (read instanceof Failure) return new Refusal(read)
   const { envelope, storing } = read
   const session = readSession(http.headers, envelope, surface)
   const { headers } = http
   const misattributed = recordAttribution(record, { headers, caller, envelope, session }, endUsers)
-  if (misattributed) return misattributed
+  if (misattributed) return new Refusal(misattributed)
 
   const routes = await chooseRoutes(deps, exchange, caller, envelope)
-  if (routes instanceof Failure) return routes
+  if (routes instanceof Failure) return new Refusal(routes)
   const { model, models, candidates, warnings } = routes
   const content = new Content(envelope, surface, candidates, deps.tagContent(caller.workspaceId))
-  const overLimit = exchange.slot && (await countTokens(exchange, content, model, estimateTokens))
-  if (overLimit) return overLimit
+  const limits = exchange.slot ? await countAgainstLimits(exchange, content, model, estimateTokens) : noLimits
+  if (limits instanceof Refusal) return limits
 
   const conversationKey =
     session && candidates.length > 1 ? `${caller.workspaceId} ${model.id} ${session.id}` : undefined
@@ -110,7 +109,7 @@ export async function admit(
   record.candidates = candidateRecords(plan)
   const keepsReasoning = surface.losesReasoning && sessions.keepReasoning
   return {
-    ...{ exchange, caller, content, model, models, plan, warnings, session, conversationKey, storing },
+    ...{ exchange, caller, content, model, models, plan, limits, warnings, session, conversationKey, storing },
     keptReasoning:
       session && keepsReasoning
         ? { store: deps.keptReasoning, workspaceId: caller.workspaceId, sessionId: session.id }
@@ -134,7 +133,7 @@ async function identify(deps: AdmitDependencies, { record, http, connection }: E
  * Before the body: a caller at its concurrency limit must not make us buffer what it sends. However the request ends from
  * here on, ending its slot counts it. Most keys have no limits and take none.
  */
-function takeSlot({ limiter }: AdmitDependencies, exchange: Exchange, { limits }: Caller): Failure | undefined {
+function takeSlot({ limiter }: AdmitDependencies, exchange: Exchange, { limits }: Caller): Refusal | undefined {
   if (limits.length === 0) return undefined
   const arrival = limiter.arrive(limits)
   if (arrival.kind === 'refused') return refusedByLimit(exchange, arrival)
@@ -142,29 +141,29 @@ function takeSlot({ limiter }: AdmitDependencies, exchange: Exchange, { limits }
   return undefined
 }
 
-/** Counts the request and its tokens, which are not estimated without limits. */
-async function countTokens(
+const noLimits: LimitStates = {}
+
+/** Counts the request and its tokens, which are not estimated without limits. Returns what is left. */
+async function countAgainstLimits(
   exchange: Exchange,
   content: Content,
   model: OfferedModel,
   estimateTokens: EstimateTokens,
-): Promise<Failure | undefined> {
+): Promise<LimitStates | Refusal> {
   const { slot } = exchange
-  if (slot?.kind !== 'arrived') return undefined
+  if (slot?.kind !== 'arrived') return noLimits
   const tokens = estimateTokens(content, model)
   // It ends the arrival, whatever the verdict.
   exchange.slot = undefined
   const verdict = await slot.admit(tokens)
   if (verdict.kind === 'refused') return refusedByLimit(exchange, verdict)
-  exchange.limits = verdict.state
   exchange.slot = verdict
-  return undefined
+  return verdict.state
 }
 
-function refusedByLimit(exchange: Exchange, refused: Refused): Failure {
-  exchange.limits = refused.state
-  exchange.record.limitSource = `${refused.scope.kind} ${refused.limit}`
-  return limitFailure(refused)
+function refusedByLimit({ record }: Exchange, refused: Refused): Refusal {
+  record.limitSource = `${refused.scope.kind} ${refused.limit}`
+  return new Refusal(limitFailure(refused), refused.state)
 }
 
 // ── The body ──

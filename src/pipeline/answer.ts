@@ -2,7 +2,7 @@
 // of a `Response` cost as much as the rest of the answer (docs/decisions/0083).
 
 import type { Warning } from '../dialects/canonical/translation.ts'
-import type { Dialect } from '../dialects/dialect.ts'
+import type { Dialect, LimitViews } from '../dialects/dialect.ts'
 import { type Failure, retryHeaders } from '../kernel/failure.ts'
 import type { RequestId } from '../kernel/ids.ts'
 import type { Candidate } from '../routing/plan.ts'
@@ -62,15 +62,15 @@ function headerText(name: string): string {
   return /^[\x20-\x7e]*$/.test(name) ? name : encodeURI(name.toWellFormed())
 }
 
-export function answerHeaders(exchange: Exchange): AnswerHeaders {
+export function answerHeaders(exchange: Exchange, limits: LimitViews): AnswerHeaders {
   const { record, attempts } = exchange
-  return withLimits(routeHeaders(record.id, attempts.tried, Math.max(1, attempts.count)), exchange)
+  return withLimits(routeHeaders(record.id, attempts.tried, Math.max(1, attempts.count)), exchange, limits)
 }
 
 /** Adds the remaining limits of the caller, in the headers of its dialect. */
-export function withLimits(headers: AnswerHeaders, { limits, spend, surface, clock }: Exchange): AnswerHeaders {
-  if (!limits.requests && !limits.tokens && !spend) return headers
-  return Object.assign(headers, surface.limitHeaders?.({ ...limits, spend }, clock.now()))
+export function withLimits(headers: AnswerHeaders, { surface, clock }: Exchange, limits: LimitViews): AnswerHeaders {
+  if (!limits.requests && !limits.tokens && !limits.spend) return headers
+  return Object.assign(headers, surface.limitHeaders?.(limits, clock.now()))
 }
 
 export function streamHeaders(headers: AnswerHeaders): AnswerHeaders {

@@ -62,8 +62,8 @@ function acceptReply(held: Held, reply: Reply): Reply {
   hold.growFor(candidate.model)
   record.lane = lane
   record.model = candidate.model.id
-  record.firstEventMs = reply.answeredMs - exchange.startedMs
-  attempts.answered(candidate)
+  record.firstEventMs = reply.repliedMs - exchange.startedMs
+  attempts.replied(candidate)
   if (reply.kind === 'stream') meter.releaseBody(reply.relay, lane)
   const warnings = warningsOf(held, reply)
   if (warnings.length > 0) record.warnings = warnings.map(({ code, field }) => `${code} ${field}`)

@@ -1,6 +1,6 @@
-// One upstream call: the request in the endpoint's dialect, sent, and read until it counts as answered. A streamed
-// answer counts from its first meaningful event, a whole one from its last byte. Anything that goes wrong before is a
-// fault that the client never sees.
+// One upstream call: the request in the endpoint's dialect, sent, and read until there is a reply. A streamed reply
+// counts from its first meaningful event, a whole one from its last byte. Anything that goes wrong before is a fault that
+// the client never sees.
 
 import type { RouteTimeouts } from '../catalog/model.ts'
 import type { StreamRelay } from '../dialects/byte-lane/relay.ts'
@@ -25,7 +25,7 @@ import {
   type AttemptTimes,
   attemptTimes,
   explainTimeout,
-  firstAnswerMs,
+  firstReplyMs,
   type Ticker,
   type Watched,
 } from './deadline.ts'
@@ -39,8 +39,8 @@ interface AnyReply {
   readonly warnings: readonly Warning[]
   /** Knows what was sent to the candidate, and so what the reply may cost. */
   readonly meter: Meter
-  /** When the provider began to answer. */
-  readonly answeredMs: number
+  /** When it began. */
+  readonly repliedMs: number
 }
 
 /** A provider that has begun to answer; its first bytes for the client are ready. */
@@ -119,10 +119,10 @@ export async function attempt(
   const isStreamed = held.admitted.content.envelope.stream
   const times = attemptTimes(candidate, health, { isStreamed, isLast, earlier: exchange.record.attempts })
   const { startedMs } = recorded
-  const answerMs = firstAnswerMs(times, lane.generationMs)
-  const deadline = new AttemptDeadline(startedMs, answerMs, exchange, superseded, times.timeouts.connectMs)
+  const replyMs = firstReplyMs(times, lane.generationMs)
+  const deadline = new AttemptDeadline(startedMs, replyMs, exchange, superseded, times.timeouts.connectMs)
   // A whole reply must be complete by then: some hosts send white space while they generate it.
-  const readTimes = lane.streamsUpstream || answerMs === times.leftMs ? times : { ...times, leftMs: answerMs }
+  const readTimes = lane.streamsUpstream || replyMs === times.leftMs ? times : { ...times, leftMs: replyMs }
   const running: RunningAttempt = { held, candidate, meter, lane, times: readTimes, deadline, ticker, clock }
   let gotHeaders = false
   let result: Reply | AttemptFault
@@ -212,8 +212,8 @@ function relayReply(
     : lane.relayReply(body)
   if ('fault' in reply) return classifyFault(reply.fault, lane.body)
   const { name, warnings } = lane
-  const answeredMs = clock.monotonicMs()
-  return { kind: 'whole', candidate, lane: name, warnings, meter, answeredMs, body: reply.body, usage: reply.usage }
+  const repliedMs = clock.monotonicMs()
+  return { kind: 'whole', candidate, lane: name, warnings, meter, repliedMs, body: reply.body, usage: reply.usage }
 }
 
 /** With the idle limit of a stream from its first byte on. */
@@ -281,8 +281,8 @@ function streamOf(
   first: Uint8Array,
 ): Reply {
   const { name, warnings } = lane
-  const answeredMs = clock.monotonicMs()
-  const facts = { candidate, lane: name, warnings, meter, answeredMs }
+  const repliedMs = clock.monotonicMs()
+  const facts = { candidate, lane: name, warnings, meter, repliedMs }
   const { signal } = deadline
   const abort = () => signal.abort()
   if (relay.isWhole) {

@@ -12,20 +12,21 @@ import {
 } from '../tenancy/idempotency.ts'
 import { type AnswerHeaders, requestIdHeaders } from './answer.ts'
 import type { Exchange } from './exchange.ts'
-import type { Admitted } from './stages.ts'
+import { type Admitted, type Held, Refusal } from './stages.ts'
 
 const keyMax = 255
 const retryMs = 1_000
 
-/** Claims the caller's key. Returns undefined if the request may run, the stored answer, or why neither. */
+/** Claims the caller's key. Returns undefined if the request may run, or the stored answer of the one that has run. */
 export async function claimKey(
   idempotencyKeys: GenerationKeys,
-  { exchange, caller, content }: Admitted,
+  { exchange, caller, content, limits }: Admitted,
   key: string,
-): Promise<Buffer | Failure | undefined> {
+): Promise<Buffer | Refusal | undefined> {
   const { record, http } = exchange
   if (key.length > keyMax || key === '') {
-    return invalidRequest(`The header \`idempotency-key\` must have 1 to ${keyMax} characters.`, 'idempotency-key')
+    const message = `The header \`idempotency-key\` must have 1 to ${keyMax} characters.`
+    return new Refusal(invalidRequest(message, 'idempotency-key'), limits)
   }
   const bodySha256 = createHash('sha256').update(record.path).update('\n').update(content.envelope.body).digest('hex')
   const keyed: KeyedRequest = { scope: generationScope(caller.workspaceId), key, bodySha256, requestId: record.id }
@@ -34,16 +35,20 @@ export async function claimKey(
     exchange.key = keyed
     return undefined
   }
-  return claim.kind === 'answered' ? claim.body : refusedKey(claim, http.method)
+  return claim.kind === 'answered' ? claim.body : new Refusal(refusedKey(claim, http.method), limits)
 }
 
 /** Confirms the claim once the hold is visible to other replicas and nothing has been sent. */
-export async function confirmKey(idempotencyKeys: GenerationKeys, key: KeyedRequest): Promise<Failure | undefined> {
+export async function confirmKey(
+  idempotencyKeys: GenerationKeys,
+  key: KeyedRequest,
+  { limits }: Held,
+): Promise<Refusal | undefined> {
   if (await idempotencyKeys.confirm(key)) return undefined
   // This process was unresponsive for so long that another replica took it for dead.
   const message =
     'Another request has taken over this idempotency key, because this one was suspended for too long. Retry in 1 s.'
-  return new Failure('LIMIT_EXCEEDED', message, { retryAfterMs: retryMs })
+  return new Refusal(new Failure('LIMIT_EXCEEDED', message, { retryAfterMs: retryMs }), limits)
 }
 
 function refusedKey(

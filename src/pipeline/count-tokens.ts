@@ -16,8 +16,8 @@ import { AttemptDeadline } from './deadline.ts'
 import { countTokensInChunks } from './estimate.ts'
 import { Exchange } from './exchange.ts'
 import type { RunDependencies, RunRequest } from './run.ts'
-import { endClientLeft, endUncharged, endWithError } from './settlement.ts'
-import type { Admitted } from './stages.ts'
+import { endClientLeft, endRefused, endUncharged, endWithError } from './settlement.ts'
+import { type Admitted, Refusal } from './stages.ts'
 
 interface Count {
   readonly body: Uint8Array<ArrayBuffer>
@@ -35,18 +35,17 @@ export function createCountTokens(deps: RunDependencies): RunRequest {
     const { path: upstreamPath } = counting
     try {
       const admitted = await admit(deps, exchange, counting.readEnvelope, () => 0)
-      if (admitted instanceof Failure)
-        return exchange.clientGone.aborted ? endClientLeft(deps, exchange) : endWithError(deps, exchange, admitted)
+      if (admitted instanceof Refusal) return endRefused(deps, exchange, admitted)
       const able = admitted.plan.ordered.filter(({ dialect }) => dialect.id === surface.id)
       if (upstreamPath === undefined || able.length === 0) return await answerEstimate(admitted)
       const outcome = await attemptEachOnce(deps, { ...admitted.plan, ordered: able }, (candidate) =>
         countAt(candidate, admitted, upstreamPath),
       )
-      if (!(outcome instanceof Exhausted)) return answer(outcome.body, exchange)
+      if (!(outcome instanceof Exhausted)) return answer(outcome.body, admitted)
       if (outcome.clientLeft) return endClientLeft(deps, exchange)
       // A request that no route accepts is refused; if no route could count, the tokens are estimated.
       if (!outcome.isFinal) return await answerEstimate(admitted)
-      return endWithError(deps, exchange, exhaustedFailure(admitted.model.id, outcome))
+      return endWithError(deps, exchange, exhaustedFailure(admitted.model.id, outcome), admitted.limits)
     } catch (error) {
       return endWithError(deps, exchange, deps.onDefect(error, exchange.record.id))
     }
@@ -66,18 +65,19 @@ export function createCountTokens(deps: RunDependencies): RunRequest {
   }
 
   /** Estimates from the text that the model would read; a header says that it is an estimate. */
-  async function answerEstimate({ exchange, content }: Admitted): Promise<Response> {
+  async function answerEstimate(admitted: Admitted): Promise<Response> {
+    const { exchange, content, limits } = admitted
     const parsed = content.parsed()
-    if (parsed instanceof Failure) return endWithError(deps, exchange, parsed)
+    if (parsed instanceof Failure) return endWithError(deps, exchange, parsed, limits)
     const tokens = await countTokensInChunks(parsed.conversation)
-    const response = answer(exchange.surface.tokenCount?.renderCount(tokens) ?? '', exchange)
+    const response = answer(exchange.surface.tokenCount?.renderCount(tokens) ?? '', admitted)
     response.headers.set('x-tollgate-usage', 'estimated')
     return response
   }
 
-  function answer(body: Uint8Array | string, exchange: Exchange): Response {
+  function answer(body: Uint8Array | string, { exchange, limits }: Admitted): Response {
     endUncharged(deps, exchange)
-    const headers = { ...answerHeaders(exchange), 'content-type': 'application/json' }
+    const headers = { ...answerHeaders(exchange, limits), 'content-type': 'application/json' }
     return new Response(body, { headers })
   }
 }

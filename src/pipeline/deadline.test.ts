@@ -10,7 +10,7 @@ import {
   createTicker,
   earlyHeadersMs,
   explainTimeout,
-  firstAnswerMs,
+  firstReplyMs,
   type Ticker,
   type Watched,
 } from './deadline.ts'
@@ -120,13 +120,13 @@ function timesOf({ stream = false, before = [], timeouts = {}, isLast = false }:
 }
 
 const secondsFor = (asked: Asked, isStreamed = false) =>
-  firstAnswerMs(timesOf(asked), isStreamed ? 0 : Number.POSITIVE_INFINITY) / 1000
+  firstReplyMs(timesOf(asked), isStreamed ? 0 : Number.POSITIVE_INFINITY) / 1000
 
 test('the first attempt has the time of its route', () => {
   expect(secondsFor({})).toBe(600)
   expect(secondsFor({ stream: true }, true)).toBe(60)
-  expect(firstAnswerMs(timesOf({}), 40_000)).toBe(100_000)
-  expect(firstAnswerMs(timesOf({}), 590_000)).toBe(600_000)
+  expect(firstReplyMs(timesOf({}), 40_000)).toBe(100_000)
+  expect(firstReplyMs(timesOf({}), 590_000)).toBe(600_000)
   expect(secondsFor({ timeouts: { totalMs: 5_000 } }, true)).toBe(5)
   // More than is usual, for the request as well.
   expect(secondsFor({ timeouts: { totalMs: 1_800_000 } })).toBe(1800)

@@ -132,10 +132,10 @@ export function attemptTimes(
 }
 
 /**
- * Time until the answer must begin. Without a stream upstream, some hosts hold back even the headers until the end, so
- * the time to generate the answer (`Lane.generationMs`) comes on top.
+ * Time until the reply must begin. Without a stream upstream, some hosts hold back even the headers until the end, so the
+ * time to generate the reply (`Lane.generationMs`) comes on top.
  */
-export function firstAnswerMs({ timeouts, leftMs }: AttemptTimes, generationMs: number): number {
+export function firstReplyMs({ timeouts, leftMs }: AttemptTimes, generationMs: number): number {
   return Math.min(timeouts.firstEventMs + generationMs, leftMs)
 }
 

@@ -62,13 +62,13 @@ describe('attempts', () => {
     expect(recorded()).toEqual([['other', '', 0, 0]])
   })
 
-  test('end with the one that answered, even if it began before others', () => {
+  test('end with the one that replied, even if it began before others', () => {
     const { attempts, begin, recorded } = start()
     attempts.end(begin('acme'), 'broken')
     const first = begin('acme')
     const second = begin('other')
     attempts.end(first, 'ok')
-    attempts.answered(candidate('acme'))
+    attempts.replied(candidate('acme'))
     attempts.end(second, 'superseded')
     expect(recorded().map(([provider, outcome]) => `${provider} ${outcome}`)).toEqual([
       'acme broken',

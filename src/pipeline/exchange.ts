@@ -1,10 +1,10 @@
 // One exchange with a client, from its request to the end of its answer: what came in, what is recorded of it, its attempts,
 // and what it must give back when it ends. Its content, its plan and its money are values of the later stages (run.ts).
 
-import type { Dialect, SpendView } from '../dialects/dialect.ts'
+import type { Dialect } from '../dialects/dialect.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { createId } from '../kernel/ids.ts'
-import type { Admission, Arrival, LimitStates } from '../limits/limiter.ts'
+import type { Admission, Arrival } from '../limits/limiter.ts'
 import type { CancelSignal } from '../providers/provider.ts'
 import type { FaultClass } from '../routing/faults.ts'
 import type { Candidate } from '../routing/plan.ts'
@@ -37,8 +37,6 @@ export interface Connection {
   address(): string | undefined
 }
 
-const noLimits: LimitStates = {}
-
 export class Exchange {
   readonly record: RequestRecord
   readonly startedMs: number
@@ -51,12 +49,6 @@ export class Exchange {
   key: KeyedRequest | undefined
   /** Placed by `placeHold`; settled or released exactly once. */
   hold: Hold | undefined
-
-  // For the headers of the answer, also of a refusal.
-  /** The remaining limits of the caller, by `admit`. */
-  limits: LimitStates = noLimits
-  /** The tightest spend limit before this request, by `placeHold`. */
-  spend: SpendView | undefined
 
   // Only settlement.ts writes these.
   /** Later ends are no-ops, for example an error after settlement. */
@@ -93,7 +85,7 @@ export class Exchange {
 
 /** The upstream calls of a request, in its record. */
 export class AttemptLog {
-  /** The candidate being tried, or the one that answered. */
+  /** The candidate being tried, or the one that replied. */
   tried: Candidate | undefined
   /** The same list as in the record. */
   readonly #list: Attempt[] = []
@@ -131,8 +123,8 @@ export class AttemptLog {
     for (const attempt of this.#list) this.end(attempt, outcome)
   }
 
-  /** Records which candidate answers, as the last attempt: of two parallel ones it may have begun first. */
-  answered(candidate: Candidate): void {
+  /** Records which candidate replied, as the last attempt: of two parallel ones it may have begun first. */
+  replied(candidate: Candidate): void {
     const { provider, route } = candidate
     this.tried = candidate
     if (this.#list.length === 1) return

@@ -6,7 +6,7 @@ import type { HoldOutcome, HoldRequest, Ledger } from '../ledger/ledger.ts'
 import { InputRatios } from './estimate.ts'
 import type { Hold } from './hold.ts'
 import { placeHold } from './place-hold.ts'
-import type { Admitted } from './stages.ts'
+import { type Admitted, Refusal } from './stages.ts'
 
 // The hold requests to the ledger. What callers see of them is in test/money.
 
@@ -53,7 +53,7 @@ async function ask(asked: Asked): Promise<{ outcome: Hold | Failure; requests: H
   } as unknown as Admitted
   const deps = { ledger, ratios: new InputRatios(), clock: { now: () => 0, monotonicMs: () => 0 } }
   const placed = await placeHold(deps, admitted)
-  return { outcome: placed instanceof Failure ? placed : placed.hold, requests }
+  return { outcome: placed instanceof Refusal ? placed.failure : placed.hold, requests }
 }
 
 /** 400 bytes: a hundred tokens and half as many again. */

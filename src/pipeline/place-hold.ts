@@ -41,7 +41,7 @@ import {
   windowOf,
 } from './estimate.ts'
 import { Hold, type HoldAmount, type HoldFacts, holdAmount, holdsWithin, requiredFree, smallestHold } from './hold.ts'
-import type { Admitted, Held } from './stages.ts'
+import { type Admitted, type Held, Refusal } from './stages.ts'
 import { outputCapOf } from './usage.ts'
 
 export interface PlaceHoldDependencies {
@@ -53,11 +53,10 @@ export interface PlaceHoldDependencies {
 /** The hold must outlive the request; a route may allow more time than the ledger's default lifetime. */
 const lifetimeMarginMs = 5 * 60_000
 
-/** Returns why nothing can be held, if so. */
 export async function placeHold(
   { ledger, ratios, clock }: PlaceHoldDependencies,
   admitted: Admitted,
-): Promise<Held | Failure> {
+): Promise<Held | Refusal> {
   const { exchange, caller } = admitted
   const dearest = dearestHold(admitted, ratios)
   const { workspaceId, keyId, projectId } = caller
@@ -83,11 +82,10 @@ function held(
   amount: HoldAmount,
   { budgets }: Extract<HoldOutcome, { kind: 'held' }>,
 ): Held {
-  const { exchange } = admitted
+  const { exchange, limits } = admitted
   const hold = new Hold(exchange.record.id, ledger, facts, amount, factsOf)
   exchange.hold = hold
-  exchange.spend = budgets && tightestSpend(budgets)
-  return { exchange, admitted, hold }
+  return { exchange, admitted, hold, limits: budgets ? { ...limits, spend: tightestSpend(budgets) } : limits }
 }
 
 /** The model for which most must be held, of those that may answer. */
@@ -252,8 +250,8 @@ async function placeLowHold(
   dearest: Dearest,
   asked: HoldRequest,
   refused: Refused,
-): Promise<Held | Failure> {
-  if (refused.kind === 'unavailable') return cannotCharge(refused.retryAfterMs)
+): Promise<Held | Refusal> {
+  if (refused.kind === 'unavailable') return new Refusal(cannotCharge(refused.retryAfterMs), admitted.limits)
   const { content } = admitted
   const { envelope } = content
   const window = windowOf(envelope, widest(dearest))
@@ -268,7 +266,7 @@ async function placeLowHold(
       if (outcome.kind === 'held') {
         return held(ledger, admitted, { ...dearest, facts }, { ...hold, within: room.of }, outcome)
       }
-      if (outcome.kind === 'unavailable') return cannotCharge(outcome.retryAfterMs)
+      if (outcome.kind === 'unavailable') return new Refusal(cannotCharge(outcome.retryAfterMs), admitted.limits)
       last = outcome
     }
     if (amounts.length > 0 && spendableOf(last).amount < room.amount) continue
@@ -326,12 +324,16 @@ function neededAmount(facts: HoldFacts, inputTokens: number): Nano {
 
 // ── Refusals ──
 
-function refusal({ exchange, caller }: Admitted, refused: Insufficient | OverBudget, needed: Nano): Failure {
+function refusal(admitted: Admitted, refused: Insufficient | OverBudget, needed: Nano): Refusal {
+  const { exchange, caller, limits } = admitted
   const isInFlight = needed <= spendableOf(refused).amount
-  if (refused.kind === 'over budget') {
-    if (!isInFlight) exchange.spend = { ...spendState(refused), isReached: true }
-    return overBudget(caller, refused, exchange.record.startedAt, isInFlight ? inFlightRetryMs : undefined)
-  }
+  if (refused.kind === 'insufficient') return new Refusal(insufficient(caller, refused, needed, isInFlight), limits)
+  const failure = overBudget(caller, refused, exchange.record.startedAt, isInFlight ? inFlightRetryMs : undefined)
+  if (isInFlight) return new Refusal(failure, limits)
+  return new Refusal(failure, { ...limits, spend: { ...spendState(refused), isReached: true } })
+}
+
+function insufficient(caller: Caller, refused: Insufficient, needed: Nano, isInFlight: boolean): Failure {
   const { posted, held } = refused
   const metadata = {
     reason: isInFlight ? 'in_flight' : 'empty',

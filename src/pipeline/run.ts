@@ -33,11 +33,26 @@ import type { Content } from './content.ts'
 import { earlyHeadersMs, untilDeadline } from './deadline.ts'
 import { type ClientRequest, type Connection, Exchange } from './exchange.ts'
 import type { SessionReasoning } from './kept-reasoning.ts'
-import { createSettleReply, type SettleReplyDependencies } from './learn.ts'
 import { estimateAllTokens, type PlaceHoldDependencies, placeHold } from './place-hold.ts'
-import { type End, endClientLeft, endFailed, endUncharged, endWithError, goneResponse, settle } from './settlement.ts'
-import type { Admitted, Held } from './stages.ts'
-import { type NoReply, type PendingSettlements, type StreamDependencies, streamAnswer } from './stream.ts'
+import { createSettleReply, type SettleReplyDependencies } from './settle-reply.ts'
+import {
+  type End,
+  endClientLeft,
+  endFailed,
+  endRefused,
+  endUncharged,
+  endWithError,
+  goneResponse,
+  settle,
+} from './settlement.ts'
+import { type Admitted, type Held, Refusal } from './stages.ts'
+import {
+  type NoReply,
+  type PendingSettlements,
+  type StreamDependencies,
+  type StreamSource,
+  streamAnswer,
+} from './stream.ts'
 import { nothingMeasured } from './usage.ts'
 
 /** What the stages need, and a little more. */
@@ -81,62 +96,64 @@ export function createRunRequest(
     if (deps.beginTrace) exchange.record.trace = deps.beginTrace(http.headers.get('traceparent'))
     try {
       const admitted = await admit(deps, exchange, readerOf(surface), estimateTokens)
-      if (admitted instanceof Failure) return refuse(exchange, admitted)
+      if (admitted instanceof Refusal) return endRefused(deps, exchange, admitted)
 
       const key = http.headers.get('idempotency-key')
       const stored = key === null ? undefined : await claimKey(idempotencyKeys, admitted, key)
-      if (stored instanceof Failure) return endWithError(deps, exchange, stored)
+      if (stored instanceof Refusal) return endRefused(deps, exchange, stored)
       if (stored) return answerStored(exchange, stored)
 
       if (admitted.keptReasoning) await recallReasoning(admitted, admitted.keptReasoning)
       const held = await placeHold(deps, admitted)
-      if (held instanceof Failure) return refuse(exchange, held)
-      const overtaken = exchange.key && (await confirmKey(idempotencyKeys, exchange.key))
-      if (overtaken) return refuse(exchange, overtaken)
+      if (held instanceof Refusal) return endRefused(deps, exchange, held)
+      const overtaken = exchange.key && (await confirmKey(idempotencyKeys, exchange.key, held))
+      if (overtaken) return endRefused(deps, exchange, overtaken)
       // Nothing has been sent yet, so a client that left during the hold costs nothing.
       if (exchange.clientGone.aborted) return endClientLeft(deps, exchange)
 
       const replying = attemptRoutes(deps, held)
-      if (!admitted.content.envelope.stream) return await answerWhole(held, await replying)
-      const early = await untilDeadline(clock.monotonicMs() + earlyHeadersMs(http.headers), replying, ticker)
-      return await answerStreamed(held, early === 'not yet' ? replying : early)
+      return admitted.content.envelope.stream ? await answerStreamed(held, replying) : await answerWhole(held, replying)
     } catch (error) {
       return endWithError(deps, exchange, deps.onDefect(error, exchange.record.id))
     }
   }
 
-  async function answerWhole(held: Held, reply: Reply | NoReply): Promise<Answer> {
-    if (isNoReply(reply)) return await endUnanswered(held, reply)
+  async function answerWhole(held: Held, replying: Promise<Reply | NoReply>): Promise<Answer> {
+    const reply = await replying
+    if (isNoReply(reply)) return await endWithoutReply(held, reply)
     assert(reply.kind === 'whole', 'a whole answer needs a whole reply')
-    const { surface, record } = held.exchange
+    const { exchange, limits } = held
     const { body, usage } = reply
-    const headers = withWarnings(answerHeaders(held.exchange), held, reply)
-    const measured = { ...nothingMeasured, usage }
-    const { unsettled, chargeUsd } = await settleReply(held, complete, {
-      reply,
-      measured,
-      whole: body,
-      lastBytes: body,
-    })
-    if (unsettled) return failureResponse(surface, unsettled, headers, record.id)
+    const headers = withWarnings(answerHeaders(exchange, limits), held, reply)
+    const delivered = { reply, measured: { ...nothingMeasured, usage }, whole: body, lastBytes: body }
+    const { unsettled, chargeUsd } = await settleReply(held, complete, delivered)
+    if (unsettled) return failureResponse(exchange.surface, unsettled, headers, exchange.record.id)
     headers['content-type'] = 'application/json'
     if (chargeUsd !== undefined) headers['x-tollgate-cost'] = chargeUsd
     if (usage.source === 'estimated') headers['x-tollgate-usage'] = 'estimated'
     return new PlainAnswer(body, headers)
   }
 
-  /** A promise for a reply that is not there yet: the client gets its headers early. */
-  async function answerStreamed(held: Held, reply: Reply | NoReply | Promise<Reply | NoReply>): Promise<Answer> {
-    const { exchange } = held
-    const headers = streamHeaders(answerHeaders(exchange))
-    if (!(reply instanceof Promise)) {
-      if (isNoReply(reply)) return await endUnanswered(held, reply)
-      withWarnings(headers, held, reply)
+  /** If no provider has begun to reply in time, the client gets its headers early and keep-alives until one does. */
+  async function answerStreamed(held: Held, replying: Promise<Reply | NoReply>): Promise<Answer> {
+    const { exchange, limits } = held
+    const earlyMs = clock.monotonicMs() + earlyHeadersMs(exchange.http.headers)
+    const reply = await untilDeadline(earlyMs, replying, ticker)
+    if (reply === 'not yet') {
+      return openAnswer(held, { kind: 'pending', reply: replying }, streamHeaders(answerHeaders(exchange, limits)))
     }
+    if (isNoReply(reply)) return await endWithoutReply(held, reply)
+    assert(reply.kind === 'stream', 'a streamed answer needs a stream')
+    const headers = withWarnings(streamHeaders(answerHeaders(exchange, limits)), held, reply)
+    return openAnswer(held, { kind: 'open', stream: reply }, headers)
+  }
+
+  function openAnswer(held: Held, source: StreamSource, headers: AnswerHeaders): Answer {
+    const { exchange } = held
     deps.streams.opened()
     const body = streamAnswer(deps, {
       held,
-      pending: reply as OpenStream | Promise<Reply | NoReply>,
+      source,
       async settle(end, stream) {
         deps.streams.closed()
         try {
@@ -157,14 +174,9 @@ export function createRunRequest(
     return new Response(body, { headers: replayHeaders(exchange) })
   }
 
-  /** Ends a request of which nothing was sent. */
-  function refuse(exchange: Exchange, failure: Failure): Response {
-    return exchange.clientGone.aborted ? endClientLeft(deps, exchange) : endWithError(deps, exchange, failure)
-  }
-
-  /** Ends a request that no provider answered. A stream whose headers were sent early ends in `Pump` instead. */
-  async function endUnanswered(held: Held, why: NoReply): Promise<Response> {
-    if (why instanceof Failure) return endWithError(deps, held.exchange, why)
+  /** Ends a request that no provider replied to. A stream whose headers were sent early ends in `Pump` instead. */
+  async function endWithoutReply(held: Held, why: NoReply): Promise<Response> {
+    if (why instanceof Failure) return endWithError(deps, held.exchange, why, held.limits)
     await settle(deps, held, { ending: 'client left before content' }, undefined)
     return goneResponse()
   }

@@ -8,6 +8,7 @@
 //   endClientLeft   the client left before anything was sent to a provider
 
 import { priceUsage } from '../catalog/price.ts'
+import type { LimitViews } from '../dialects/dialect.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { causeOf, Failure, type FailureCode } from '../kernel/failure.ts'
 import type { RequestId } from '../kernel/ids.ts'
@@ -25,7 +26,7 @@ import { failureResponse, routeHeaders, withLimits } from './answer.ts'
 import type { OpenStream, WholeReply } from './attempt.ts'
 import type { Exchange } from './exchange.ts'
 import type { Meter } from './meter.ts'
-import type { Held } from './stages.ts'
+import type { Held, Refusal } from './stages.ts'
 import { keepResponse } from './stored-response.ts'
 import type { MeasuredReply } from './usage.ts'
 
@@ -76,7 +77,7 @@ export function billedUsage(
 
 /** What a provider's reply came to. */
 export interface Delivered {
-  readonly reply: Pick<OpenStream | WholeReply, 'candidate' | 'meter' | 'answeredMs'>
+  readonly reply: Pick<OpenStream | WholeReply, 'candidate' | 'meter' | 'repliedMs'>
   readonly measured: MeasuredReply
   /** The whole answer, to be kept under an idempotency key; undefined = it was streamed. */
   readonly whole: Uint8Array | undefined
@@ -279,11 +280,21 @@ export function endFailed(deps: SettlementDependencies, exchange: Exchange, fail
 }
 
 /** Ends a request with a failure and returns the error response. */
-export function endWithError(deps: SettlementDependencies, exchange: Exchange, failure: Failure): Response {
+export function endWithError(
+  deps: SettlementDependencies,
+  exchange: Exchange,
+  failure: Failure,
+  limits: LimitViews = {},
+): Response {
   const sent = endFailed(deps, exchange, failure)
   const { record, attempts, surface } = exchange
   const headers = routeHeaders(record.id, attempts.tried, attempts.count)
-  return failureResponse(surface, sent, withLimits(headers, exchange), record.id)
+  return failureResponse(surface, sent, withLimits(headers, exchange, limits), record.id)
+}
+
+/** Ends a request of which nothing was sent. */
+export function endRefused(deps: SettlementDependencies, exchange: Exchange, { failure, limits }: Refusal): Response {
+  return exchange.clientGone.aborted ? endClientLeft(deps, exchange) : endWithError(deps, exchange, failure, limits)
 }
 
 /** Ends a request whose client has left and for which nothing was sent upstream. */

@@ -1,8 +1,8 @@
-// What is known of a request at each stage. A stage takes the value of the one before and adds its own; none is changed later.
-//
-//   Exchange → admit → Admitted → placeHold → Held → attemptRoutes → Reply (attempt.ts) → settle → Settled (settlement.ts)
+// What is known of a request at each stage: run.ts says which stage makes which. None is changed later.
 
 import type { Warning } from '../dialects/canonical/translation.ts'
+import type { LimitViews } from '../dialects/dialect.ts'
+import type { Failure } from '../kernel/failure.ts'
 import type { Candidate, HealthPlan, OfferedModel } from '../routing/plan.ts'
 import type { Caller } from '../tenancy/caller.ts'
 import type { Content } from './content.ts'
@@ -22,6 +22,8 @@ export interface Admitted {
   readonly models: readonly OfferedModel[]
   /** The routes that are tried, best first. */
   readonly plan: HealthPlan<Candidate>
+  /** What the caller has left, for the headers of the answer. */
+  readonly limits: LimitViews
   /** Preferences of the caller that the gateway itself ignored. */
   readonly warnings: readonly Warning[]
   /** undefined for a short conversation without an id. */
@@ -46,4 +48,15 @@ export interface Held {
   readonly exchange: Exchange
   readonly admitted: Admitted
   readonly hold: Hold
+  /** With the tightest spend limit before this request. */
+  readonly limits: LimitViews
+}
+
+/** Why a request is not sent to any provider. */
+export class Refusal {
+  constructor(
+    readonly failure: Failure,
+    /** For the headers of the error. */
+    readonly limits: LimitViews = {},
+  ) {}
 }

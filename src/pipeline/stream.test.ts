@@ -14,7 +14,7 @@ import { createTicker } from './deadline.ts'
 import type { Meter } from './meter.ts'
 import type { End, Ending } from './settlement.ts'
 import type { Held } from './stages.ts'
-import { type NoReply, PendingSettlements, StreamClocks, streamAnswer } from './stream.ts'
+import { type NoReply, PendingSettlements, StreamClocks, type StreamSource, streamAnswer } from './stream.ts'
 
 // Errors in mid-stream: the provider's and our own are distinguished, and both are settled once.
 
@@ -40,7 +40,7 @@ function openStream(read: () => Promise<{ done: boolean; value?: Uint8Array }>, 
     lane: 'bytes',
     warnings: [],
     meter: { usageOfPart: () => ({ outputTokens: 0 }) } as unknown as Meter,
-    answeredMs: 0,
+    repliedMs: 0,
     reader: { read },
     relay,
     first: new TextEncoder().encode(': first\n\n'),
@@ -58,7 +58,7 @@ const held = {
   hold: { growAtBytes: Number.POSITIVE_INFINITY },
 } as unknown as Held
 
-function answer(pending: OpenStream | Promise<Reply | NoReply>) {
+function answer(source: StreamSource) {
   const ends: End[] = []
   const defects: unknown[] = []
   const stream = streamAnswer(
@@ -73,7 +73,7 @@ function answer(pending: OpenStream | Promise<Reply | NoReply>) {
     },
     {
       held,
-      pending,
+      source,
       async settle({ ending, failure, why }) {
         ends.push({ ending, failure, why })
         return {}
@@ -116,7 +116,7 @@ test.each(errors)(
   'ends the stream after %s with its own error code, settled once',
   async (_, error, code, says, why) => {
     const isOurs = why === undefined
-    const { stream, ends, defects } = answer(openStream(() => Promise.reject(error)))
+    const { stream, ends, defects } = answer({ kind: 'open', stream: openStream(() => Promise.reject(error)) })
     const text = await new Response(bodyOf(stream)).text()
     expect(text).toContain(': first')
     expect(text).toContain(`"code":"${code}"`)
@@ -132,7 +132,7 @@ test.each(errors)(
 
 test('does not blame a provider for a defect of ours before the first event', async () => {
   const error = new TypeError('internal detail')
-  const { stream, ends, defects } = answer(Promise.reject(error))
+  const { stream, ends, defects } = answer({ kind: 'pending', reply: Promise.reject(error) })
   expect(await new Response(bodyOf(stream)).text()).toContain('"code":"INTERNAL"')
   expect(defects).toEqual([error])
   expect(ends).toHaveLength(1)
@@ -141,7 +141,7 @@ test('does not blame a provider for a defect of ours before the first event', as
 test('aborts a provider that opens after the client has left', async () => {
   const aborted = Promise.withResolvers<string>()
   const pending = Promise.withResolvers<Reply | NoReply>()
-  const { stream, ends } = answer(pending.promise)
+  const { stream, ends } = answer({ kind: 'pending', reply: pending.promise })
   const reader = bodyOf(stream).getReader()
   await reader.read()
   await reader.cancel()
@@ -163,7 +163,9 @@ test.each(['open', 'being opened'])(
       () => new Promise(() => {}),
       () => aborted.resolve('aborted'),
     )
-    const { stream, ends } = answer(state === 'open' ? opened : Promise.resolve(opened))
+    const { stream, ends } = answer(
+      state === 'open' ? { kind: 'open', stream: opened } : { kind: 'pending', reply: Promise.resolve(opened) },
+    )
     await stream.clientLeft()
     expect(await aborted.promise).toBe('aborted')
     // A provider that is open has said something.
@@ -191,7 +193,7 @@ test('sends no keep-alives while it awaits the final usage after the client has 
     { ticker, reach: noFailpoint, pendingSettlements, onDefect: () => new Failure('INTERNAL', 'Tollgate failed.') },
     {
       held,
-      pending: { ...stream, relay: { ...relay, awaitsUsage: true } },
+      source: { kind: 'open', stream: { ...stream, relay: { ...relay, awaitsUsage: true } } },
       async settle({ ending }) {
         ends.push(ending)
         return {}

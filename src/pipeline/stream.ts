@@ -1,4 +1,4 @@
-// A streamed answer: upstream bytes in, client bytes out. The provider is read only while the client's socket accepts more,
+// A streamed answer: the provider's bytes in, the client's bytes out. The provider is read only while the client's socket accepts more,
 // so that a slow reader slows the provider and does not fill our memory. The charge is settled before the terminal bytes;
 // a failure is an explicit error event, never a made-up ending.
 
@@ -29,10 +29,14 @@ export interface StreamDependencies {
   onDefect(error: unknown, id: RequestId): Failure
 }
 
+/** An open stream, or one that is still being tried while the client gets keep-alives. */
+export type StreamSource =
+  | { readonly kind: 'open'; readonly stream: OpenStream }
+  | { readonly kind: 'pending'; readonly reply: Promise<Reply | NoReply> }
+
 interface StreamInput {
   readonly held: Held
-  /** Open, or still being tried while the client gets keep-alives. */
-  readonly pending: OpenStream | Promise<Reply | NoReply>
+  readonly source: StreamSource
   /** Called once, before the last bytes are sent. `stream`: undefined = no provider replied. */
   settle(end: End, stream: OpenStream | undefined): Promise<Settled>
 }
@@ -67,7 +71,7 @@ class Pump implements AnswerStream, Watched {
     this.#deps = deps
     this.#input = input
     this.#held = input.held
-    if (!(input.pending instanceof Promise)) this.#stream = input.pending
+    if (input.source.kind === 'open') this.#stream = input.source.stream
     deps.ticker.watch(this)
     this.#clocks = new StreamClocks(deps.ticker.nowMs)
   }
@@ -114,10 +118,10 @@ class Pump implements AnswerStream, Watched {
 
   /** Waits for the answer of a provider and forwards the bytes that were read before. */
   async #open(sink: AnswerSink): Promise<void> {
-    const { pending } = this.#input
+    const { source } = this.#input
     // Headers that are sent early need bytes to travel with.
-    if (pending instanceof Promise) void sink.write(keepAliveComment)
-    const reply = await pending
+    if (source.kind === 'pending') void sink.write(keepAliveComment)
+    const reply = source.kind === 'open' ? source.stream : await source.reply
     if (this.#isOver()) {
       // The client left before a provider had answered; nothing else would end the call.
       abortReply(reply)
@@ -200,9 +204,9 @@ class Pump implements AnswerStream, Watched {
   /** The client has gone: it cancelled, disconnected, or read nothing for too long. */
   async clientLeft(): Promise<void> {
     if (this.#isOver()) return
-    const { pending } = this.#input
+    const { source } = this.#input
     // The server does not call `run` if the client left before.
-    if (!this.#sink && pending instanceof Promise) void this.#abandon(pending)
+    if (!this.#sink && source.kind === 'pending') void this.#abandon(source.reply)
     const stream = this.#stream
     if (!stream?.relay.awaitsUsage) return void (await this.#settleLeft())
     this.#stop()
