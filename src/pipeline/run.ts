@@ -1,12 +1,17 @@
-// The life of a request, for every surface, streamed or not: admit, hold, attempt, answer, settle. Each step takes the value
-// of the one before and may end the request with a failure in the caller's dialect; whatever happens, it is recorded exactly
-// once.
+// The life of a request, for every surface, streamed or not. Each stage takes the value of the one before; none of them is
+// changed later. A stage may end the request with a failure in the caller's dialect. Whatever happens, it is recorded once.
 //
-//   Exchange   the client's request and connection, its record, what it must give back    exchange.ts
-//   Admitted   whose it is, its Content, the routes that may serve it                     stages.ts, content.ts
-//   Held       an admitted request whose cost is reserved                                 stages.ts, hold.ts
-//   Reply      of a provider, whole or an open stream, with its Meter                     attempt.ts, meter.ts
-//   Settled    what was charged                                                           settlement.ts
+//   stage           takes                        gives
+//   admit           Exchange                     Admitted   whose it is, its Content, the routes that may serve it
+//   claimKey        Admitted                     the stored answer, if this request has run before
+//   placeHold       Admitted                     Held       its cost is reserved by a Hold
+//   attemptRoutes   Held                         Reply      of a provider, whole or an open stream, with its Meter
+//                                                NoReply    why none replied
+//   streamAnswer    Held, open or pending Reply  the bytes for the client, as they come
+//   settleReply     Held, End, Delivered         Settled    what was charged
+//
+// Exchange: the client's request and connection, the record, and what must be given back however the request ends.
+// Refusal: why a request is not sent. End: how an answer ended. Delivered: what the reply came to.
 
 import type { Dialect } from '../dialects/dialect.ts'
 import { assert, Failure } from '../kernel/failure.ts'
@@ -36,6 +41,7 @@ import type { SessionReasoning } from './kept-reasoning.ts'
 import { estimateAllTokens, type PlaceHoldDependencies, placeHold } from './place-hold.ts'
 import { createSettleReply, type SettleReplyDependencies } from './settle-reply.ts'
 import {
+  type Delivered,
   type End,
   endClientLeft,
   endFailed,
@@ -43,6 +49,7 @@ import {
   endUncharged,
   endWithError,
   goneResponse,
+  type Settled,
   settle,
 } from './settlement.ts'
 import { type Admitted, type Held, Refusal } from './stages.ts'
@@ -95,7 +102,7 @@ export function createRunRequest(
     const exchange = new Exchange(clock, http, surface, path, connection)
     if (deps.beginTrace) exchange.record.trace = deps.beginTrace(http.headers.get('traceparent'))
     try {
-      const admitted = await admit(deps, exchange, readerOf(surface), estimateTokens)
+      const admitted: Admitted | Refusal = await admit(deps, exchange, readerOf(surface), estimateTokens)
       if (admitted instanceof Refusal) return endRefused(deps, exchange, admitted)
 
       const key = http.headers.get('idempotency-key')
@@ -104,14 +111,14 @@ export function createRunRequest(
       if (stored) return answerStored(exchange, stored)
 
       if (admitted.keptReasoning) await recallReasoning(admitted, admitted.keptReasoning)
-      const held = await placeHold(deps, admitted)
+      const held: Held | Refusal = await placeHold(deps, admitted)
       if (held instanceof Refusal) return endRefused(deps, exchange, held)
       const overtaken = exchange.key && (await confirmKey(idempotencyKeys, exchange.key, held))
       if (overtaken) return endRefused(deps, exchange, overtaken)
       // Nothing has been sent yet, so a client that left during the hold costs nothing.
       if (exchange.clientGone.aborted) return endClientLeft(deps, exchange)
 
-      const replying = attemptRoutes(deps, held)
+      const replying: Promise<Reply | NoReply> = attemptRoutes(deps, held)
       return admitted.content.envelope.stream ? await answerStreamed(held, replying) : await answerWhole(held, replying)
     } catch (error) {
       return endWithError(deps, exchange, deps.onDefect(error, exchange.record.id))
@@ -125,8 +132,8 @@ export function createRunRequest(
     const { exchange, limits } = held
     const { body, usage } = reply
     const headers = withWarnings(answerHeaders(exchange, limits), held, reply)
-    const delivered = { reply, measured: { ...nothingMeasured, usage }, whole: body, lastBytes: body }
-    const { unsettled, chargeUsd } = await settleReply(held, complete, delivered)
+    const delivered: Delivered = { reply, measured: { ...nothingMeasured, usage }, whole: body, lastBytes: body }
+    const { unsettled, chargeUsd }: Settled = await settleReply(held, complete, delivered)
     if (unsettled) return failureResponse(exchange.surface, unsettled, headers, exchange.record.id)
     headers['content-type'] = 'application/json'
     if (chargeUsd !== undefined) headers['x-tollgate-cost'] = chargeUsd
@@ -194,7 +201,7 @@ function isNoReply(reply: Reply | NoReply): reply is NoReply {
   return reply instanceof Failure || reply === 'client left'
 }
 
-function deliveredStream(stream: OpenStream) {
+function deliveredStream(stream: OpenStream): Delivered {
   return { reply: stream, measured: stream.relay, whole: undefined, lastBytes: stream.relay.terminal }
 }
 
