@@ -41,7 +41,7 @@ interface StreamInput {
   settle(end: End, stream: OpenStream | undefined): Promise<Settled>
 }
 
-/** It writes to the client's socket, without a queue in between (docs/decisions/0075, 0085). */
+/** It writes to the client's socket, without a queue in between (docs/decisions/performance.md). */
 export function streamAnswer(deps: StreamDependencies, input: StreamInput): AnswerStream {
   return new Pump(deps, input)
 }
