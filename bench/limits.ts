@@ -1,5 +1,6 @@
-// What this project holds itself to, and whether a run kept it. Every limit is a ratio to someone measured in the same
-// rounds, because absolute figures are the machine's.
+// The project's performance targets, and whether a run met them. Every target is a ratio to a contender measured in the same
+// rounds, because absolute figures depend on the machine. Ratios to other gateways are reported without a target
+// (docs/decisions/performance.md).
 
 import type { Cell } from './cells.ts'
 import { type Measurement, type Metric, ratioBetween } from './summary.ts'
@@ -26,22 +27,22 @@ const LIMITS: readonly Limit[] = [
   { metric: 'cpuMicrosPerRequest', cell: 'chat', to: 'bare-durable', most: 1.6, text: REQUEST },
   { metric: 'cpuMicrosPerRequest', cell: 'chat-1c', to: 'bare-durable', most: 1.6, text: REQUEST },
   { metric: 'cpuMicrosPerRequest', cell: 'chat', of: 'unbilled', to: 'bare', most: 1.7, text: `${REQUEST}, unbilled` },
-  { metric: 'cpuMicrosPerRequest', cell: 'chat', to: 'busbar', most: 1.5, text: REQUEST },
-  { metric: 'cpuMicrosPerRequest', cell: 'chat', of: 'unbilled', to: 'busbar', most: 1, text: `${REQUEST}, unbilled` },
-  { metric: 'cpuMicrosPerRequest', cell: 'chat', to: 'bifrost', most: 1 / 5, text: REQUEST },
-  { metric: 'cpuMicrosPerRequest', cell: 'chat', to: 'portkey', most: 1 / 10, text: REQUEST },
-  { metric: 'cpuMicrosPerRequest', cell: 'chat', to: 'litellm', most: 1 / 80, text: REQUEST },
+  { metric: 'cpuMicrosPerRequest', cell: 'chat', to: 'busbar', text: REQUEST },
+  { metric: 'cpuMicrosPerRequest', cell: 'chat', of: 'unbilled', to: 'busbar', text: `${REQUEST}, unbilled` },
+  { metric: 'cpuMicrosPerRequest', cell: 'chat', to: 'bifrost', text: REQUEST },
+  { metric: 'cpuMicrosPerRequest', cell: 'chat', to: 'portkey', text: REQUEST },
+  { metric: 'cpuMicrosPerRequest', cell: 'chat', to: 'litellm', text: REQUEST },
   { metric: 'cpuMicrosPerRequest', cell: 'chat-to-messages', to: 'busbar', text: `${REQUEST}, translated` },
-  { metric: 'requestsPerSecond', cell: 'chat', to: 'busbar', least: 1 / 1.5, text: THROUGHPUT },
-  { metric: 'requestsPerSecond', cell: 'chat', to: 'bifrost', least: 5, text: THROUGHPUT },
-  { metric: 'requestsPerSecond', cell: 'chat', to: 'portkey', least: 10, text: THROUGHPUT },
-  { metric: 'requestsPerSecond', cell: 'chat', to: 'litellm', least: 80, text: THROUGHPUT },
+  { metric: 'requestsPerSecond', cell: 'chat', to: 'busbar', text: THROUGHPUT },
+  { metric: 'requestsPerSecond', cell: 'chat', to: 'bifrost', text: THROUGHPUT },
+  { metric: 'requestsPerSecond', cell: 'chat', to: 'portkey', text: THROUGHPUT },
+  { metric: 'requestsPerSecond', cell: 'chat', to: 'litellm', text: THROUGHPUT },
   { metric: 'cpuMicrosPerEvent', cell: 'chat-stream', to: 'bare-loop', most: 1.3, text: EVENT },
   { metric: 'cpuMicrosPerEvent', cell: 'chat-to-messages-stream', to: 'bare-loop', most: 1.5, text: TRANSLATED_EVENT },
   { metric: 'cpuMicrosPerEvent', cell: 'messages-to-chat-stream', to: 'bare-loop', most: 1.5, text: TRANSLATED_EVENT },
   { metric: 'cpuMicrosPerEvent', cell: 'chat-long-stream', to: 'bare-loop', text: `${EVENT}, 1,000-event streams` },
   { metric: 'addedP99Ms', cell: 'chat', to: 'bare-durable', most: 1.5, text: 'Added p99' },
-  { metric: 'addedP99Ms', cell: 'chat-open', to: 'bare-durable', most: 1.5, text: 'Added p99' },
+  { metric: 'addedP99Ms', cell: 'chat-open', to: 'bare-durable', most: 2, text: 'Added p99' },
   { metric: 'addedP50Ms', cell: 'chat-stream', to: 'bare', most: 1.5, text: 'Added time to the first token' },
   {
     metric: 'requestsPerSecond',

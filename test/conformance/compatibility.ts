@@ -15,46 +15,46 @@ export const pagePath = join(import.meta.dir, '../../docs/compatibility.md')
 
 const intro = `# Compatibility
 
-What becomes of each thing a caller can ask for, and of each thing a provider can answer, on the way between the four
-dialects that callers and providers use: \`chat\` is OpenAI's Chat Completions, \`messages\` is
-Anthropic's Messages, \`gemini\` is Google's generateContent, \`responses\` is OpenAI's Responses.
-Every cell was found out by sending it through the gateway; \`npm run compatibility\` writes this page and a test keeps it true.
+How each request feature and each kind of answer is carried between the four dialects of callers and providers:
+\`chat\` is OpenAI's Chat Completions, \`messages\` is Anthropic's Messages, \`gemini\` is Google's generateContent,
+\`responses\` is OpenAI's Responses. Every cell is the result of a real request through the gateway; \`npm run compatibility\`
+writes this page, and a test fails if it is out of date.
 
 | | |
 |---|---|
-| **P** | carried as it is |
-| **E** | made up for by the gateway, because the other side has no word for it |
-| **W** | left out or approximated; the code stands in the header \`x-tollgate-warnings\` (with \`x-tollgate-strict: true\` it is a 400 instead) |
-| **R** | refused with 400 \`INVALID_REQUEST\` that names the field, before any provider is called |
-| **–** | cannot be said on this surface |
+| **P** | passed through or translated without loss |
+| **E** | emulated by the gateway, because the other side has no equivalent |
+| **W** | dropped or approximated, with this code in the header \`x-tollgate-warnings\` (with \`x-tollgate-strict: true\` it is a 400 instead) |
+| **R** | rejected with a 400 \`INVALID_REQUEST\` that names the field, before any provider is called |
+| **–** | does not exist on this surface |
 `
 
 const requestsIntro = `## Requests
 
-Surface → provider. Within one dialect the caller's own bytes are forwarded, so everything arrives except what would
-cost more than the model's price. In the other cases it depends on what the model supports. The directions between
-callers' dialects are shown for two models: \`plain-1\` stands for an unknown model at a compatible host. Models of
-OpenAI's own API that refuse tools while they reason on \`chat\` are called with \`responses\` if a request wants both.
+Surface → provider. Within one dialect the caller's bytes are forwarded, so everything arrives except features that would
+cost more than the model's price. Otherwise the result depends on what the model supports. Translations between
+callers' dialects are shown for two models; \`plain-1\` stands for an unknown model at a compatible host. Models of
+OpenAI's own API that reject tools with reasoning on \`chat\` are called through \`responses\` if a request needs both.
 
 Within one dialect these are the only changes. In requests: the model's name; an output cap that is missing, or higher than
-the model writes or the wallet covers; a request for usage in streams; \`prompt_cache_key\`, added for a
-[session](reference/prompt-caching.md#cache-keys) or removed where the provider refuses it; names and roles that the
-provider spells differently; reasoning that only this gateway or another provider can read; the members that choose routes;
+the model's maximum or what the wallet covers; a request for usage in streams; \`prompt_cache_key\`, added for a
+[session](reference/prompt-caching.md#cache-keys) or removed where the provider rejects it; names and roles that the
+provider spells differently; reasoning that only this gateway or another provider can read; members that choose routes;
 and service tiers, tools and models that the price does not cover. In answers: the model's id, the usage with its cost, and
 \`id:\` and \`retry:\` lines of streams, which are removed.
 `
 
 const repliesIntro = `## Answers
 
-Provider → surface, streamed and not, read from the bytes under a strict grammar and by the official clients (\`openai\` 7
-and 6, \`@anthropic-ai/sdk\` 1 and 0; answers for \`gemini\` from the bytes alone): words, calls with their ids and arguments, stop, usage and cost are the same in
+Provider → surface, streamed and not, checked by a strict parser and by the official clients (\`openai\` 7
+and 6, \`@anthropic-ai/sdk\` 1 and 0; for \`gemini\` by the parser only): text, calls with their ids and arguments, stop reason, usage and cost are the same in
 all cells of a row.
 `
 
 const faultsIntro = `## When a provider fails
 
-With one route, on all sixteen ways between the dialects alike. Failures before the first content are tried on the model's
-other routes first, unseen.
+With one route, and the same for all sixteen pairs of dialects. After a failure before the first content, the model's
+other routes are tried first; callers do not notice.
 `
 
 const clientsMarks = ['<!-- clients -->', '<!-- /clients -->'] as const
@@ -121,12 +121,12 @@ async function faultsTable(stage: Stage): Promise<string> {
     }
     rows.push([fixture.feature, ...outcomes.map((set) => [...set].map(showOutcome).join(' or '))])
   }
-  return table(['', 'a stream was asked for', 'a whole reply was asked for'], rows)
+  return table(['', 'streamed request', 'unstreamed request'], rows)
 }
 
 function showOutcome(outcome: string): string {
   const [status, code] = outcome.split(' ')
-  return status === 'stream' ? `an error event, \`${code}\`, and no ending` : `${status} \`${code}\``
+  return status === 'stream' ? `an error event, \`${code}\`, and no final event` : `${status} \`${code}\``
 }
 
 function showCell({ mark, notes }: Cell): string {

@@ -174,11 +174,11 @@ describe.each(ownDialect)('$surface → $upstream ($upstreamModel), the same dia
       expect([fixture.feature, mark, notes]).toBeOneOf([
         [fixture.feature, 'P', []],
         [fixture.feature, '–', []],
-        ['Threads kept by the provider', 'R', ['thread']],
-        ['Responses kept by the provider', 'R', ['previous_response_id']],
-        ['Conversations kept by the provider', 'R', ['conversation']],
-        ['Prompts kept by the provider', 'R', ['prompt']],
-        ['Work in the background', 'R', ['background']],
+        ['Threads stored by the provider', 'R', ['thread']],
+        ['Responses stored by the provider', 'R', ['previous_response_id']],
+        ['Conversations stored by the provider', 'R', ['conversation']],
+        ['Prompts stored by the provider', 'R', ['prompt']],
+        ['Background processing', 'R', ['background']],
         ['Other tools that the provider runs', 'R', ['tools[0]']],
         ...(pair.surface === 'responses'
           ? [
@@ -191,7 +191,7 @@ describe.each(ownDialect)('$surface → $upstream ($upstreamModel), the same dia
           : []),
         ...(pair.surface === 'gemini' ? translatedGemini : []),
         ['Output cap above the model’s', 'W', ['max_tokens_clamped']],
-        ['Faster processing for money', 'W', ['service_tier_dropped']],
+        ['Faster processing at a higher price', 'W', ['service_tier_dropped']],
       ])
     }
   })

@@ -90,7 +90,7 @@ export const pitfalls: Topics = {
   85: 'Think tags across records',
   86: 'Thinking as visible text',
   87: 'Reasoning details of every kind',
-  88: 'Sealed reasoning bound to an account',
+  88: 'Encrypted reasoning bound to an account',
   89: 'Mistral’s nested content',
   90: 'Bedrock’s nested reasoning',
   91: 'A whole reply as a stream, with signatures',

@@ -76,7 +76,7 @@ export const callFixtures: readonly ReplyFixture[] = [
     }),
   },
   {
-    feature: 'A call of a tool for free text',
+    feature: 'A call of a custom tool with free text',
     says: meaning({ calls: [{ id: 'call_1', name: 'patch', arguments: '*** Begin "x" 🎉\n' }], stop: 'tool-calls' }),
     asks: {
       chat: { tools: [{ type: 'custom', custom: { name: 'patch' } }] },
@@ -114,7 +114,7 @@ export const callFixtures: readonly ReplyFixture[] = [
     messages: messagesBytes({ blocks: [callBlock('call_1', 'json', oslo)], stop: 'tool_use' }),
   },
   {
-    feature: 'Text behind a call',
+    feature: 'Text after a call',
     says: meaning({ text: 'One.\n\nTwo.', calls: calls.slice(1), stop: 'tool-calls' }),
     chat: chatBytes({
       deltas: [{ content: 'One.' }, callOpening(0, 'call_2', 'look', oslo), { content: '\n\nTwo.' }],

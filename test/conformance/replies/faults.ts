@@ -112,17 +112,17 @@ export const faultFixtures: readonly FaultFixture[] = [
     ...unserved,
   },
   {
-    feature: 'An error behind some content',
+    feature: 'An error after some content',
     answer: streaming({ before: half, later: ({ error }) => error, end: 'finish' }),
     ...interrupted,
   },
   {
-    feature: 'A broken connection behind some content',
+    feature: 'A broken connection after some content',
     answer: streaming({ before: half, end: 'cut' }),
     ...interrupted,
   },
   {
-    feature: 'A stream that ends without its ending',
+    feature: 'A stream without its final event',
     answer: streaming({ before: half, end: 'finish' }),
     ...interrupted,
   },

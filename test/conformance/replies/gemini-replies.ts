@@ -13,7 +13,7 @@ export const geminiReplies: Readonly<Record<string, ProviderBytes>> = {
     records: [[{ text: 'Grüße — 四' }], [{ text: ' 🎉\n"quoted" \\ and' }], [{ text: '\u2028gone.' }]],
   }),
   Reasoning: geminiBytes({ records: [[thoughtPart('Two and ')], [thoughtPart('two …')], [{ text: '4' }]] }),
-  'Sealed reasoning': geminiBytes({ records: [[{ text: '4', ...signed }]] }),
+  'Encrypted reasoning': geminiBytes({ records: [[{ text: '4', ...signed }]] }),
   'An empty answer': geminiBytes({ records: [] }),
   'Cut off by the output cap': geminiBytes({ records: [[{ text: 'So long' }]], finish: 'MAX_TOKENS' }),
   'A refusal': geminiBytes({ records: [], finish: 'SAFETY', finishMessage: 'I cannot help with that.' }),
@@ -22,16 +22,16 @@ export const geminiReplies: Readonly<Record<string, ProviderBytes>> = {
     // Thoughts are counted beside the answer: 5 + 15 = 20.
     usage: { ...geminiUsage, thoughtsTokenCount: 15, totalTokenCount: 30 },
   }),
-  'Signs of life': geminiBytes({ records: [': ping\n\n', [{ text: 'o' }], [], [{ text: 'k' }]] }),
+  'Keep-alives': geminiBytes({ records: [': ping\n\n', [{ text: 'o' }], [], [{ text: 'k' }]] }),
   'A tool call': geminiBytes({ records: [[callPart('call_1', 'look', bern, signed)]] }),
   'A tool call without arguments': geminiBytes({ records: [[callPart('call_1', 'now', '{}')]] }),
   'Text and parallel calls': geminiBytes({
     records: [[{ text: 'Looking.' }], [callPart('call_1', 'look', bern, signed), callPart('call_2', 'look', oslo)]],
   }),
-  'A call of a tool for free text': geminiBytes({
+  'A call of a custom tool with free text': geminiBytes({
     records: [[callPart('call_1', 'patch', '{"input": "*** Begin \\"x\\" 🎉\\n"}')]],
   }),
-  'Text behind a call': geminiBytes({
+  'Text after a call': geminiBytes({
     records: [[{ text: 'One.' }], [callPart('call_2', 'look', oslo)], [{ text: 'Two.' }]],
   }),
   'Reasoning before a call': geminiBytes({

@@ -21,14 +21,14 @@ export const responsesReplies: Readonly<Record<string, ProviderBytes>> = {
     items: [messageItem(0, 'Grüße — 四', ' 🎉\n"quoted" \\ and', '\u2028gone.')],
   }),
   Reasoning: responsesBytes({ items: [reasoningItem(0, sealed, 'Two and ', 'two …'), messageItem(1, '4')] }),
-  'Sealed reasoning': responsesBytes({ items: [reasoningItem(0, sealed), messageItem(1, '4')] }),
+  'Encrypted reasoning': responsesBytes({ items: [reasoningItem(0, sealed), messageItem(1, '4')] }),
   'An empty answer': responsesBytes({ items: [messageItem(0)] }),
   'Cut off by the output cap': responsesBytes({
     items: [messageItem(0, 'So long')],
     status: { status: 'incomplete', incomplete_details: { reason: 'max_output_tokens' } },
   }),
   'A refusal': responsesBytes({ items: [refusalItem(0, 'I cannot help ', 'with that.')] }),
-  'Usage with cached and written tokens': responsesBytes({
+  'Usage with cache reads and writes': responsesBytes({
     items: [messageItem(0, 'ok')],
     usage: {
       input_tokens: 1000,
@@ -41,7 +41,7 @@ export const responsesReplies: Readonly<Record<string, ProviderBytes>> = {
     items: [messageItem(0, 'ok')],
     usage: { ...responsesUsage, output_tokens: 20, output_tokens_details: { reasoning_tokens: 15 }, total_tokens: 30 },
   }),
-  'Signs of life': responsesBytes({
+  'Keep-alives': responsesBytes({
     items: [messageItem(0, 'o', 'k')],
     hasKeepAlive: true,
   }),
@@ -57,10 +57,10 @@ export const responsesReplies: Readonly<Record<string, ProviderBytes>> = {
     ],
     isMixed: true,
   }),
-  'A call of a tool for free text': responsesBytes({
+  'A call of a custom tool with free text': responsesBytes({
     items: [customItem(0, 'call_1', 'patch', '*** Begin ', '"x" 🎉\n')],
   }),
-  'Text behind a call': responsesBytes({
+  'Text after a call': responsesBytes({
     items: [messageItem(0, 'One.'), callItem(1, 'call_2', 'look', oslo), messageItem(2, 'Two.')],
   }),
   'Reasoning before a call': responsesBytes({

@@ -29,7 +29,7 @@ export const speechFixtures: readonly ReplyFixture[] = [
     }),
   },
   {
-    feature: 'Sealed reasoning',
+    feature: 'Encrypted reasoning',
     says: meaning({ text: '4' }),
     chat: chatBytes({
       deltas: [
@@ -86,7 +86,7 @@ export const speechFixtures: readonly ReplyFixture[] = [
     }),
   },
   {
-    feature: 'Usage with cached and written tokens',
+    feature: 'Usage with cache reads and writes',
     // 60 × 1.00 + 900 × 0.10 + 40 × 1.25 + 20 × 2.00 = 240 per million
     says: meaning({
       text: 'ok',
@@ -139,7 +139,7 @@ export const speechFixtures: readonly ReplyFixture[] = [
     }),
   },
   {
-    feature: 'Signs of life',
+    feature: 'Keep-alives',
     says: meaning({ text: 'ok' }),
     chat: chatBytes({
       deltas: [': OPENROUTER PROCESSING\n\n', { content: 'o' }, ': OPENROUTER PROCESSING\n\n', { content: 'k' }],

@@ -21,7 +21,7 @@ export const conversationFixtures: readonly RequestFixture[] = [
     carried: { chat: { messages: [userHi] }, messages: { messages: [userHi] } },
   },
   {
-    feature: 'Text of any script',
+    feature: 'Text in any script',
     chat: { messages: [{ role: 'user', content: scripts }] },
     messages: { messages: [{ role: 'user', content: scripts }] },
     carried: {
@@ -87,7 +87,7 @@ export const conversationFixtures: readonly RequestFixture[] = [
     },
   },
   {
-    feature: 'An answer that the caller has begun',
+    feature: 'A prefilled answer',
     chat: { messages: [hi, { role: 'assistant', content: 'Well,' }] },
     messages: { messages: [hi, { role: 'assistant', content: 'Well,' }] },
     carried: {

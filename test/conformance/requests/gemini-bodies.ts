@@ -26,11 +26,11 @@ const pdf = btoa('%PDF-1.4\n%%EOF')
 
 export const geminiBodies: Readonly<Record<string, Members>> = {
   Text: {},
-  'Text of any script': { contents: [user(text('Größe 四 🎉\u2028 '.repeat(60)))] },
+  'Text in any script': { contents: [user(text('Größe 四 🎉\u2028 '.repeat(60)))] },
   'System text at the start': { systemInstruction: { parts: [text('A'), text('B')] } },
   'Several turns': { contents: dialogue },
   'Several turns of one role in a row': { contents: [hi, user(text('you there'))] },
-  'An answer that the caller has begun': { contents: [hi, model(text('Well,'))] },
+  'A prefilled answer': { contents: [hi, model(text('Well,'))] },
 
   Tools: tools,
   'A tool call and its result': {
@@ -50,7 +50,7 @@ export const geminiBodies: Readonly<Record<string, Members>> = {
     contents: [hi, model(call('c1', 'Bern')), user(result('c1', { error: 'boom' }))],
   },
   'A call without a result': { ...tools, contents: [hi, model(call('c1', 'Bern')), hi] },
-  'A schema that is a choice of several': {
+  'A schema with alternatives': {
     tools: [declared('look', { anyOf: [schema, { type: 'object', properties: {} }] })],
   },
   'Web search as a tool': { tools: [{ googleSearch: {} }] },
@@ -60,11 +60,11 @@ export const geminiBodies: Readonly<Record<string, Members>> = {
   'Tool choice: any': chosen({ mode: 'ANY' }),
   'Tool choice: one by name': chosen({ mode: 'ANY', allowedFunctionNames: ['look'] }),
 
-  'Images by value': { contents: [user(inline('image/png', png))] },
-  'Images by address': {
+  'Inline images': { contents: [user(inline('image/png', png))] },
+  'Images by URL': {
     contents: [user({ fileData: { mimeType: 'image/png', fileUri: 'https://example.com/a.png' } })],
   },
-  'PDF by address': {
+  'PDF by URL': {
     contents: [user({ fileData: { mimeType: 'application/pdf', fileUri: 'https://example.com/a.pdf' } })],
   },
   'Files by id': {
@@ -82,7 +82,7 @@ export const geminiBodies: Readonly<Record<string, Members>> = {
     ...tools,
     contents: [hi, model(call('c1', 'Bern')), user(result('c1', {}, { parts: [inline('application/pdf', pdf)] }))],
   },
-  Sound: { contents: [user(inline('audio/wav', btoa('RIFF\x04\0\0\0WAVE')))] },
+  Audio: { contents: [user(inline('audio/wav', btoa('RIFF\x04\0\0\0WAVE')))] },
 
   'Effort: low': thinking({ thinkingLevel: 'low' }),
   'Effort: high': thinking({ thinkingLevel: 'high' }),
@@ -105,7 +105,7 @@ export const geminiBodies: Readonly<Record<string, Members>> = {
     responseJsonSchema: { ...schema, additionalProperties: false },
   }),
   'Output as any JSON object': settings({ responseMimeType: 'application/json' }),
-  'Faster processing for money': { serviceTier: 'priority' },
+  'Faster processing at a higher price': { serviceTier: 'priority' },
   'Cheaper processing': { serviceTier: 'flex' },
   'Log probabilities': settings({ responseLogprobs: true, logprobs: 3 }),
   'An unknown field': { tomorrow: { option: 1 } },

@@ -33,7 +33,7 @@ const scripts = 'Größe 四 🎉\u2028 '.repeat(60)
 
 export const geminiShapes: Readonly<Record<string, Shapes>> = {
   Text: { carried: { contents: [user(text('hi'))] } },
-  'Text of any script': { carried: { contents: [user(text(scripts))] } },
+  'Text in any script': { carried: { contents: [user(text(scripts))] } },
   'System text at the start': {
     carried: { systemInstruction: { parts: [text('A'), text('B')] }, contents: [user(text('hi'))] },
   },
@@ -67,8 +67,8 @@ export const geminiShapes: Readonly<Record<string, Shapes>> = {
   'A result that is an error': { carried: { contents: some(user(result('c1', { error: 'boom' }))) } },
   // Strictness is had for all tools at once, by a mode.
   'Strict schemas': chosen({ mode: 'VALIDATED' }),
-  'A schema that is a choice of several': { carried: declared('look', { anyOf: [schema, { type: 'object' }] }) },
-  'Tools for free text': {
+  'A schema with alternatives': { carried: declared('look', { anyOf: [schema, { type: 'object' }] }) },
+  'Custom tools with free text': {
     emulated: declared('patch', { properties: { input: { type: 'string' } }, required: ['input'] }),
   },
   // An answer of that form has one call: only the first is passed on.
@@ -84,7 +84,7 @@ export const geminiShapes: Readonly<Record<string, Shapes>> = {
   },
   'Tools in a namespace': { emulated: declared('git__look') },
   'Tools in an input item': { carried: declared('look') },
-  'A shell of the caller': { emulated: declared('local_shell', { type: 'object' }) },
+  'A local shell': { emulated: declared('local_shell', { type: 'object' }) },
   'Claude’s tools that the caller runs (bash, editor, memory)': { emulated: declared('bash', { type: 'object' }) },
   'Tool choice: auto': chosen({ mode: 'AUTO' }),
   'Tool choice: none': chosen({ mode: 'NONE' }),
@@ -96,11 +96,11 @@ export const geminiShapes: Readonly<Record<string, Shapes>> = {
   // Only the first call is passed on.
   'One call at a time': { emulated: declared('look') },
 
-  'Images by value': { carried: { contents: [user(inline('image/png'))] } },
-  'Images by address': { carried: { contents: [user(linked('image/png', 'https://example.com/a.png'))] } },
+  'Inline images': { carried: { contents: [user(inline('image/png'))] } },
+  'Images by URL': { carried: { contents: [user(linked('image/png', 'https://example.com/a.png'))] } },
   // There are no titles: the name goes before it.
-  'PDF by value': { carried: { contents: [user(text('r.pdf'), inline('application/pdf'))] } },
-  'PDF by address': { carried: { contents: [user(linked('application/pdf', 'https://example.com/a.pdf'))] } },
+  'Inline PDF': { carried: { contents: [user(text('r.pdf'), inline('application/pdf'))] } },
+  'PDF by URL': { carried: { contents: [user(linked('application/pdf', 'https://example.com/a.pdf'))] } },
   'Text documents': { emulated: { contents: [{ role: 'user', parts: saying('notes') }] } },
   'Search results': {
     emulated: { contents: [{ role: 'user', parts: saying('Found\nhttps://example.com\n\nnotes') }] },
@@ -111,14 +111,14 @@ export const geminiShapes: Readonly<Record<string, Shapes>> = {
   'Documents in tool results': {
     carried: { contents: some(user(result('c1', {}, { parts: [inline('application/pdf')] }))) },
   },
-  Sound: { carried: { contents: [user(inline('audio/wav'))] } },
+  Audio: { carried: { contents: [user(inline('audio/wav'))] } },
 
   'Effort: low': thinking({ thinkingLevel: 'low', thinkingBudget: absent }),
   'Effort: high': thinking({ thinkingLevel: 'high', thinkingBudget: absent }),
   'Effort together with tools': {
     carried: { ...objectOf(declared('look')), generationConfig: { thinkingConfig: { thinkingLevel: 'high' } } },
   },
-  'Thinking as the model sees fit': thinking({ thinkingLevel: absent, includeThoughts: true }),
+  'Adaptive thinking': thinking({ thinkingLevel: absent, includeThoughts: true }),
   // 4,000 tokens are what the word medium stands for.
   'Thinking with a budget': thinking({ thinkingLevel: 'medium' }),
 

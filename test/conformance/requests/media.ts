@@ -24,19 +24,19 @@ const resultWith = (...content: unknown[]) => ({
 
 export const mediaFixtures: readonly RequestFixture[] = [
   {
-    feature: 'Images by value',
+    feature: 'Inline images',
     chat: user(imageUrl(`data:image/png;base64,${png}`)),
     messages: user(imageData),
     carried: { chat: arrived(imageUrl(`data:image/png;base64,${png}`)), messages: arrived(imageData) },
   },
   {
-    feature: 'Images by address',
+    feature: 'Images by URL',
     chat: user(imageUrl(url)),
     messages: user({ type: 'image', source: { type: 'url', url } }),
     carried: { chat: arrived(imageUrl(url)), messages: arrived({ type: 'image', source: { type: 'url', url } }) },
   },
   {
-    feature: 'How closely to look at an image',
+    feature: 'Image detail',
     chat: user({ type: 'image_url', image_url: { url, detail: 'high' } }),
     carried: {
       chat: arrived({ type: 'image_url', image_url: { detail: 'high' } }),
@@ -44,7 +44,7 @@ export const mediaFixtures: readonly RequestFixture[] = [
     },
   },
   {
-    feature: 'PDF by value',
+    feature: 'Inline PDF',
     chat: user({ type: 'file', file: fileData }),
     messages: user({ ...documentData, title: 'r.pdf' }),
     carried: {
@@ -53,7 +53,7 @@ export const mediaFixtures: readonly RequestFixture[] = [
     },
   },
   {
-    feature: 'PDF by address',
+    feature: 'PDF by URL',
     messages: user({ type: 'document', source: { type: 'url', url: 'https://example.com/a.pdf' } }),
     carried: {
       chat: arrived({ type: 'file', file: { file_data: 'https://example.com/a.pdf' } }),
@@ -142,7 +142,7 @@ export const mediaFixtures: readonly RequestFixture[] = [
     },
   },
   {
-    feature: 'Sound',
+    feature: 'Audio',
     chat: user({ type: 'input_audio', input_audio: { data: wav, format: 'wav' } }),
     carried: { chat: arrived({ type: 'input_audio' }), messages: absent },
   },

@@ -73,7 +73,7 @@ export const reasoningFixtures: readonly RequestFixture[] = [
     },
   },
   {
-    feature: 'Thinking as the model sees fit',
+    feature: 'Adaptive thinking',
     messages: { thinking: { type: 'adaptive' } },
     carried: { chat: { reasoning_effort: absent }, messages: { thinking: { type: 'adaptive' } } },
   },
@@ -98,7 +98,7 @@ export const reasoningFixtures: readonly RequestFixture[] = [
     },
   },
   {
-    feature: 'Claude’s sealed thinking in the history',
+    feature: 'Claude’s encrypted thinking in the history',
     chat: chatHistory(sealedDetail),
     messages: messagesHistory(sealed),
     carried: {

@@ -51,12 +51,12 @@ const effort = (word: string) => ({ reasoning: { effort: word } })
 
 export const responsesBodies: Readonly<Record<string, Members>> = {
   Text: {},
-  'Text of any script': { input: 'Größe 四 🎉\u2028 '.repeat(60) },
+  'Text in any script': { input: 'Größe 四 🎉\u2028 '.repeat(60) },
   'System text at the start': { instructions: 'A', input: [{ role: 'developer', content: 'B' }, hi] },
   'System text in mid-conversation': { input: [...dialogue, { role: 'developer', content: 'B' }] },
   'Several turns': { input: dialogue },
   'Several turns of one role in a row': { input: [hi, { role: 'user', content: 'you there' }] },
-  'An answer that the caller has begun': { input: [hi, { role: 'assistant', content: 'Well,' }] },
+  'A prefilled answer': { input: [hi, { role: 'assistant', content: 'Well,' }] },
   'A refusal in the history': {
     input: [
       hi,
@@ -83,16 +83,16 @@ export const responsesBodies: Readonly<Record<string, Members>> = {
   },
   'A call without a result': { ...tools, input: [hi, call('c1', 'Bern'), hi] },
   'Strict schemas': { tools: [tool('look', { strict: true, parameters: closed })] },
-  'A schema that is a choice of several': {
+  'A schema with alternatives': {
     tools: [tool('look', { parameters: { anyOf: [schema, { type: 'object', properties: {} }] } })],
   },
-  'Tools for free text': { tools: [{ type: 'custom', name: 'patch', description: 'Applies it.' }] },
-  'Tools for text of a grammar': {
+  'Custom tools with free text': { tools: [{ type: 'custom', name: 'patch', description: 'Applies it.' }] },
+  'Custom tools with a grammar': {
     tools: [{ type: 'custom', name: 'patch', format: { type: 'grammar', syntax: 'regex', definition: 'a+' } }],
   },
   'Tools in a namespace': { tools: [{ type: 'namespace', name: 'git', description: 'Git', tools: [tool('look')] }] },
   'Tools in an input item': { input: [{ type: 'additional_tools', role: 'developer', tools: [tool('look')] }, hi] },
-  'A shell of the caller': { tools: [{ type: 'local_shell' }] },
+  'A local shell': { tools: [{ type: 'local_shell' }] },
   'Web search as a tool': { tools: [{ type: 'web_search' }] },
   'Other tools that the provider runs': { tools: [{ type: 'code_interpreter', container: { type: 'auto' } }] },
   'Items of tools that the provider ran': {
@@ -112,11 +112,11 @@ export const responsesBodies: Readonly<Record<string, Members>> = {
   },
   'One call at a time': { ...tools, parallel_tool_calls: false },
 
-  'Images by value': user(image),
-  'Images by address': user({ type: 'input_image', image_url: url }),
-  'How closely to look at an image': user({ type: 'input_image', image_url: url, detail: 'high' }),
-  'PDF by value': user({ type: 'input_file', filename: 'r.pdf', file_data: pdf }),
-  'PDF by address': user({ type: 'input_file', file_url: 'https://example.com/a.pdf' }),
+  'Inline images': user(image),
+  'Images by URL': user({ type: 'input_image', image_url: url }),
+  'Image detail': user({ type: 'input_image', image_url: url, detail: 'high' }),
+  'Inline PDF': user({ type: 'input_file', filename: 'r.pdf', file_data: pdf }),
+  'PDF by URL': user({ type: 'input_file', file_url: 'https://example.com/a.pdf' }),
   'Text documents': user({
     type: 'input_file',
     filename: 'n.txt',
@@ -131,7 +131,7 @@ export const responsesBodies: Readonly<Record<string, Members>> = {
     ...tools,
     input: [hi, call('c1', 'Bern'), result('c1', [{ type: 'input_file', file_data: pdf }])],
   },
-  Sound: user({ type: 'input_audio', input_audio: { data: btoa('RIFF\x04\0\0\0WAVE'), format: 'wav' } }),
+  Audio: user({ type: 'input_audio', input_audio: { data: btoa('RIFF\x04\0\0\0WAVE'), format: 'wav' } }),
 
   'Effort: none': effort('none'),
   'Effort: low': effort('low'),
@@ -139,7 +139,7 @@ export const responsesBodies: Readonly<Record<string, Members>> = {
   'Effort: max': effort('max'),
   'Effort together with tools': { ...tools, ...effort('high') },
   'Claude’s signed thinking in the history': signed('EqQBCgIYAg=='),
-  'Claude’s sealed thinking in the history': reasoned(
+  'Claude’s encrypted thinking in the history': reasoned(
     writeEncrypted({ kind: 'sealed-thinking', data: 'EmwKAhgB' }, noTags),
   ),
   'Reasoning of gpt-5.6 in the history': signed(own.signature),
@@ -164,20 +164,20 @@ export const responsesBodies: Readonly<Record<string, Members>> = {
       hi,
     ],
   },
-  'Caching of nothing but what is marked': { prompt_cache_options: { mode: 'explicit' } },
+  'Caching only marked content': { prompt_cache_options: { mode: 'explicit' } },
   'Cache key': { prompt_cache_key: 'k1' },
   'End user’s id': { safety_identifier: 'u1' },
-  'Faster processing for money': { service_tier: 'priority' },
+  'Faster processing at a higher price': { service_tier: 'priority' },
   'Cheaper processing': { service_tier: 'flex' },
-  'Keeping the answer at the provider': { store: true },
+  'Storing the answer at the provider': { store: true },
   'Log probabilities': { top_logprobs: 3 },
   'Moderation by the provider': { moderation: { model: 'omni-moderation-latest' } },
   'Editing the context at the provider': { context_management: [{ type: 'compaction' }] },
-  'Responses kept by the provider': { previous_response_id: 'resp_1' },
-  'Conversations kept by the provider': { conversation: 'conv_1' },
-  'Prompts kept by the provider': { prompt: { id: 'pmpt_1' } },
-  'Work in the background': { background: true },
-  'A limit of the provider’s tool calls': { max_tool_calls: 3 },
-  'Cutting a conversation that is too long': { truncation: 'auto' },
+  'Responses stored by the provider': { previous_response_id: 'resp_1' },
+  'Conversations stored by the provider': { conversation: 'conv_1' },
+  'Prompts stored by the provider': { prompt: { id: 'pmpt_1' } },
+  'Background processing': { background: true },
+  'A limit on the provider’s tool calls': { max_tool_calls: 3 },
+  'Automatic truncation': { truncation: 'auto' },
   'An unknown field': { tomorrow: { option: 1 } },
 }

@@ -35,7 +35,7 @@ const scripts = 'Größe 四 🎉\u2028 '.repeat(60)
 
 export const responsesShapes: Readonly<Record<string, Shapes>> = {
   Text: body({ input: [hi] }),
-  'Text of any script': body({ input: [user(part(scripts))] }),
+  'Text in any script': body({ input: [user(part(scripts))] }),
   'System text at the start': body(either({ instructions: 'A\n\nB' }, { input: [developer('A', 'B'), hi] })),
   'System text in mid-conversation': body({ input: [...dialogue, developer('B')] }),
   'Several turns': body({ input: dialogue }),
@@ -59,11 +59,11 @@ export const responsesShapes: Readonly<Record<string, Shapes>> = {
   }),
   'A result that is an error': { emulated: { input: some(result('c1', part('[tool error] boom'))) } },
   'Strict schemas': body({ tools: [{ name: 'look', strict: true }] }),
-  'A schema that is a choice of several': {
+  'A schema with alternatives': {
     emulated: { tools: [{ parameters: { type: 'object', properties: schema.properties } }] },
   },
-  'Tools for free text': body({ tools: [{ type: 'custom', name: 'patch' }] }),
-  'Tools for text of a grammar': body({
+  'Custom tools with free text': body({ tools: [{ type: 'custom', name: 'patch' }] }),
+  'Custom tools with a grammar': body({
     tools: [{ type: 'custom', name: 'patch', format: { type: 'grammar', syntax: 'regex', definition: 'a+' } }],
   }),
   'Legacy functions': body({
@@ -84,12 +84,12 @@ export const responsesShapes: Readonly<Record<string, Shapes>> = {
   }),
   'One call at a time': body({ ...declared, parallel_tool_calls: false }),
 
-  'Images by value': body({ input: [user(image)] }),
-  'Images by address': body({
+  'Inline images': body({ input: [user(image)] }),
+  'Images by URL': body({
     input: [user({ type: 'input_image', image_url: 'https://example.com/a.png', detail: 'auto' })],
   }),
-  'PDF by value': body({ input: [user({ ...pdf, filename: 'r.pdf' })] }),
-  'PDF by address': body({ input: [user({ type: 'input_file', file_url: 'https://example.com/a.pdf' })] }),
+  'Inline PDF': body({ input: [user({ ...pdf, filename: 'r.pdf' })] }),
+  'PDF by URL': body({ input: [user({ type: 'input_file', file_url: 'https://example.com/a.pdf' })] }),
   'Text documents': { emulated: { input: [{ role: 'user', content: saying('notes') }] } },
   'Search results': {
     emulated: { input: [{ role: 'user', content: saying('Found\nhttps://example.com\n\nnotes') }] },
@@ -101,7 +101,7 @@ export const responsesShapes: Readonly<Record<string, Shapes>> = {
   'Effort: low': body({ reasoning: { effort: 'low' } }),
   'Effort: high': body({ reasoning: { effort: 'high' } }),
   'Effort together with tools': body({ ...declared, reasoning: { effort: 'high' } }),
-  'Thinking as the model sees fit': body({ reasoning: either(absent, { effort: absent }) }),
+  'Adaptive thinking': body({ reasoning: either(absent, { effort: absent }) }),
   // 4,000 tokens are what the word medium stands for.
   'Thinking with a budget': body({ reasoning: { effort: 'medium' } }),
   'Thinking only between tool calls': { emulated: { reasoning: { effort: 'none' } } },
@@ -121,7 +121,7 @@ export const responsesShapes: Readonly<Record<string, Shapes>> = {
   }),
   // It caches by itself and need not be asked.
   'Caching without marks': body({ input: [hi] }),
-  'Caching of nothing but what is marked': body({ prompt_cache_options: { mode: 'explicit' } }),
+  'Caching only marked content': body({ prompt_cache_options: { mode: 'explicit' } }),
   'Cache key': body({ prompt_cache_key: 'k1' }),
   'End user’s id': body({ safety_identifier: 'u1' }),
 }

@@ -117,7 +117,7 @@ export const settingFixtures: readonly RequestFixture[] = [
     },
   },
   {
-    feature: 'Caching of nothing but what is marked',
+    feature: 'Caching only marked content',
     chat: { prompt_cache_options: { mode: 'explicit' } },
     carried: {
       chat: { prompt_cache_options: { mode: 'explicit' } },
@@ -133,7 +133,7 @@ export const settingFixtures: readonly RequestFixture[] = [
     carried: { chat: either({ safety_identifier: 'u1' }, { user: 'u1' }), messages: { metadata: { user_id: 'u1' } } },
   },
   {
-    feature: 'Faster processing for money',
+    feature: 'Faster processing at a higher price',
     chat: { service_tier: 'priority' },
     messages: { speed: 'fast' },
     carried: { chat: { service_tier: either('priority', 'fast') }, messages: { speed: 'fast' } },
@@ -144,15 +144,15 @@ export const settingFixtures: readonly RequestFixture[] = [
     carried: { chat: { service_tier: 'flex' }, messages: { service_tier: 'flex' } },
   },
   {
-    feature: 'A predicted answer',
+    feature: 'Predicted output',
     chat: { prediction: { type: 'content', content: 'hi' } },
     carried: { chat: { prediction: { content: 'hi' } }, messages: { prediction: { content: 'hi' } } },
   },
-  same('Keeping the answer at the provider', 'store', true),
-  same('Several answers', 'n', 2),
+  same('Storing the answer at the provider', 'store', true),
+  same('Several choices', 'n', 2),
   same('Log probabilities', 'logprobs', true),
   {
-    feature: 'Spoken answers',
+    feature: 'Audio output',
     chat: { modalities: ['text', 'audio'], audio: { voice: 'ash', format: 'mp3' } },
     carried: { chat: { audio: { voice: 'ash' } }, messages: { audio: { voice: 'ash' } } },
   },
@@ -171,11 +171,11 @@ export const settingFixtures: readonly RequestFixture[] = [
   },
   ...(
     [
-      ['Where the data may go', 'inference_geo', 'us'],
+      ['Data residency', 'inference_geo', 'us'],
       ['Editing the context at the provider', 'context_management', { edits: [] }],
       ['Containers and skills', 'container', { skills: [] }],
       ['MCP servers called by the provider', 'mcp_servers', [{ type: 'url', name: 'm', url: 'https://example.com' }]],
-      ['Threads kept by the provider', 'thread', { type: 'create' }],
+      ['Threads stored by the provider', 'thread', { type: 'create' }],
     ] as const
   ).map(
     ([feature, name, value]): RequestFixture => ({
@@ -185,12 +185,12 @@ export const settingFixtures: readonly RequestFixture[] = [
     }),
   ),
   ...[
-    'Responses kept by the provider',
-    'Conversations kept by the provider',
-    'Prompts kept by the provider',
-    'Work in the background',
-    'A limit of the provider’s tool calls',
-    'Cutting a conversation that is too long',
+    'Responses stored by the provider',
+    'Conversations stored by the provider',
+    'Prompts stored by the provider',
+    'Background processing',
+    'A limit on the provider’s tool calls',
+    'Automatic truncation',
   ].map((feature) => ({ feature, carried: nowhere })),
   {
     feature: 'An unknown field',

@@ -162,7 +162,7 @@ export const toolFixtures: readonly RequestFixture[] = [
     carried: { chat: { tools: [{ function: { strict: true } }] }, messages: { tools: [{ strict: true }] } },
   },
   {
-    feature: 'A schema that is a choice of several',
+    feature: 'A schema with alternatives',
     chat: { tools: [chatTool('look', { parameters: { anyOf: [schema, { type: 'object', properties: {} }] } })] },
     carried: {
       chat: { tools: [{ function: { parameters: { anyOf: [schema, { type: 'object' }] } } }] },
@@ -171,7 +171,7 @@ export const toolFixtures: readonly RequestFixture[] = [
     emulated: { messages: { tools: [{ input_schema: { type: 'object', properties: schema.properties } }] } },
   },
   {
-    feature: 'Tools for free text',
+    feature: 'Custom tools with free text',
     chat: { tools: [{ type: 'custom', custom: { name: 'patch', description: 'Applies it.' } }] },
     carried: {
       chat: { tools: [{ type: 'custom', custom: { name: 'patch' } }] },
@@ -183,7 +183,7 @@ export const toolFixtures: readonly RequestFixture[] = [
     },
   },
   {
-    feature: 'Tools for text of a grammar',
+    feature: 'Custom tools with a grammar',
     chat: {
       tools: [
         {
@@ -249,7 +249,7 @@ export const toolFixtures: readonly RequestFixture[] = [
   },
   { feature: 'Tools in an input item', carried: { chat: chatOffered, messages: messagesOffered } },
   {
-    feature: 'A shell of the caller',
+    feature: 'A local shell',
     carried: nowhere,
     emulated: {
       chat: { tools: [{ type: 'function', function: { name: 'local_shell' } }] },
