@@ -1,15 +1,13 @@
 // All dialects, and the APIs that callers can use. ARCHITECTURE.md ("Where do I add …") lists what a new one needs.
 
 import { Failure } from '../kernel/failure.ts'
-import { JsonFault, readJsonMembers } from '../wire/json.ts'
+import { JsonFault, readJson } from '../wire/json.ts'
 import { anthropicMessages } from './anthropic-messages/index.ts'
-import { recordOf } from './canonical/json.ts'
 import type { Dialect, Dialects } from './dialect.ts'
 import { matchPath } from './gemini/envelope.ts'
 import { gemini } from './gemini/index.ts'
 import { openaiChat } from './openai-chat/index.ts'
 import { openaiResponses } from './openai-responses/index.ts'
-import { EnvelopeFields } from './request/fields.ts'
 import type { ModelPath, Operation, SurfaceName } from './surface.ts'
 
 /**
@@ -21,12 +19,12 @@ const chatTakingResponses: Dialect = {
   readEnvelope(body, headers, url) {
     const envelope = openaiChat.readEnvelope(body, headers, url)
     if (!(envelope instanceof Failure) || envelope.facts.param !== 'messages') return envelope
-    const members = readJsonMembers(body)
-    if (members instanceof JsonFault || members.find('messages') || !members.find('input')) return envelope
+    const members = readJson(body)
+    if (members instanceof JsonFault || members.get('messages') || !members.get('input')) return envelope
     const input = openaiResponses.readEnvelope(body, headers, url)
     if (input instanceof Failure) return input
-    const options = recordOf(new EnvelopeFields(body, input.members).value('stream_options'))
-    return { ...input, wantsStreamUsage: options.include_usage === true, isForeign: true }
+    const wantsStreamUsage = input.members.get('stream_options')?.get('include_usage')?.kind === 'true'
+    return { ...input, wantsStreamUsage, isForeign: true }
   },
   conversationSpans: (envelope) => (envelope.isForeign ? openaiResponses : openaiChat).conversationSpans(envelope),
   translation: {

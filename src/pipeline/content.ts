@@ -10,12 +10,14 @@ import { forgetReasoning } from '../dialects/request/reasoning.ts'
 import { Failure } from '../kernel/failure.ts'
 import type { Candidate } from '../routing/plan.ts'
 import { hasBytes } from '../wire/bytes.ts'
+import { JsonNode } from '../wire/json.ts'
 import { bytesPerToken, countTokens, mayHaveMoreThanText, tokensOfBytes } from './estimate.ts'
 import { type Recalled, recallTurns, type SessionReasoning } from './kept-reasoning.ts'
 
 /** A request keeps at most this much of its body while it is answered. */
 const keptBodyBytesMax = 64 * 1024
 const releasedBody = new Uint8Array(0)
+const releasedMembers = JsonNode.of('{}')
 const assistantWord = Buffer.from('"assistant"')
 
 export class Content {
@@ -156,7 +158,7 @@ export class Content {
     this.#mayHaveMoreThanText = this.mayHaveMoreThanText
     this.#parsed = undefined
     this.#recalled = undefined
-    this.#envelope = { ...this.#envelope, body: releasedBody }
+    this.#envelope = { ...this.#envelope, body: releasedBody, members: releasedMembers }
   }
 }
 

@@ -11,7 +11,6 @@ import type { RequestRecord } from '../telemetry/request-record.ts'
 import type { Caller } from '../tenancy/caller.ts'
 import { type EndUserMode, recordedEndUser } from '../tenancy/end-users.ts'
 import type { RequestHeaders } from '../wire/http-message.ts'
-import { JsonFault, memberText, readJsonValueMembers } from '../wire/json.ts'
 
 export interface Session {
   /** At most `sessionIdMax` characters. */
@@ -91,15 +90,9 @@ function namedInHeaders(headers: RequestHeaders): string | undefined {
   return undefined
 }
 
-function namedInBody({ body, members }: Envelope): string | undefined {
-  const key = members.find('prompt_cache_key') ?? members.find('promptCacheKey')
-  const text = key && memberText(body, key)?.trim()
-  if (text) return text
-  const metadata = members.find('metadata')
-  if (!metadata) return undefined
-  const inner = readJsonValueMembers(body, metadata.valueStart, metadata.valueEnd)
-  const userId = inner instanceof JsonFault ? undefined : inner.find('user_id')
-  return userId && sessionOfUserId(memberText(body, userId) ?? '')
+function namedInBody({ members }: Envelope): string | undefined {
+  const key = members.get('prompt_cache_key') ?? members.get('promptCacheKey')
+  return key?.string?.trim() || sessionOfUserId(members.get('metadata')?.get('user_id')?.string ?? '')
 }
 
 /** Claude Code writes `user_…_account_…_session_<id>`, newer versions a JSON text with `session_id`. */
@@ -186,17 +179,12 @@ function endUserOf({ endUserSalt }: Caller, envelope: Envelope, mode: 'hashed' |
 const userMembers = ['safety_identifier', 'user'] as const
 
 /** OpenAI's two names come before Anthropic's, whose place is a free map on the chat surface. */
-function sentUser({ body, members }: Envelope): string | undefined {
+function sentUser({ members }: Envelope): string | undefined {
   for (const name of userMembers) {
-    const member = members.find(name)
-    const text = member && memberText(body, member)?.trim()
+    const text = members.get(name)?.string?.trim()
     if (text) return personOf(text)
   }
-  const metadata = members.find('metadata')
-  if (!metadata) return undefined
-  const inner = readJsonValueMembers(body, metadata.valueStart, metadata.valueEnd)
-  const member = inner instanceof JsonFault ? undefined : inner.find('user_id')
-  const text = member && memberText(body, member)?.trim()
+  const text = members.get('metadata')?.get('user_id')?.string?.trim()
   return text ? personOf(text) : undefined
 }
 

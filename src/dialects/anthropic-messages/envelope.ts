@@ -164,9 +164,10 @@ function wholeSecond(epochMs: number): string {
 // and its first message.
 
 export function conversationSpans(envelope: Envelope): readonly JsonSpan[] {
-  const system = memberSpans(envelope, 'system').map((span) => ({
-    start: behindAttribution(envelope.body, span),
-    end: span.end,
-  }))
-  return [...system, ...memberSpans(envelope, 'tools'), ...firstMessageSpans(envelope, 'messages')]
+  const system = envelope.members.get('system')
+  return [
+    ...(system ? [{ start: behindAttribution(system), end: system.end }] : []),
+    ...memberSpans(envelope, 'tools'),
+    ...firstMessageSpans(envelope, 'messages'),
+  ]
 }

@@ -3,18 +3,7 @@
 // names.
 
 import { type Failure, invalidRequest } from '../../kernel/failure.ts'
-import {
-  type ByteEdit,
-  JsonFault,
-  type JsonMember,
-  type JsonMembers,
-  type JsonSpan,
-  memberKind,
-  memberText,
-  readJsonElements,
-  readJsonValueMembers,
-  spliceBytes,
-} from '../../wire/json.ts'
+import { JsonEdits, type JsonNode } from '../../wire/json.ts'
 import type { TargetRules } from '../canonical/target-rules.ts'
 import type { ContentTags, Envelope, Warning } from '../canonical/translation.ts'
 import { routingMembers, shownWord } from '../request/fields.ts'
@@ -69,50 +58,38 @@ export interface PaidMembers {
 
 /** A list of tools in another place of the body than `tools`. */
 export interface ToolList {
-  readonly list: JsonMember
+  readonly list: JsonNode
   /** As in `input[2].tools`. */
   readonly at: string
 }
 
-export class BodyEdits {
-  readonly changes: ByteEdit[] = []
+/** The edits of one body, and what they changed for the caller. */
+export class BodyEdits extends JsonEdits {
+  readonly root: JsonNode
   // Made when they are needed, which most requests do not.
   #warnings: Warning[] | undefined
-  #removed: string[] | undefined
-  #added: string[] | undefined
   #refused: Failure | undefined
 
   constructor(
     private readonly envelope: Envelope,
     private readonly edits: RequestEdits,
   ) {
-    for (const { name } of envelope.members.list) if (routingMembers.includes(name)) this.remove(name)
+    super(envelope.body)
+    this.root = envelope.members
+    this.removeMembers(...routingMembers)
   }
 
   /** For dialects that have the model in the body. */
   nameModel(): void {
-    const model = this.envelope.members.find('model')
-    const { upstreamModel } = this.edits
-    if (model) this.changes.push({ start: model.valueStart, end: model.valueEnd, bytes: jsonName(upstreamModel) })
-    else this.add('model', JSON.stringify(upstreamModel))
-  }
-
-  replace({ valueStart, valueEnd }: JsonMember, json: string): void {
-    this.changes.push(byteEdit(valueStart, valueEnd, json))
+    this.put(this.root, 'model', JSON.stringify(this.edits.upstreamModel))
   }
 
   /** Removes members of the body, if it has them. */
-  remove(...names: readonly string[]): void {
+  removeMembers(...names: readonly string[]): void {
     for (const name of names) {
-      if (!this.envelope.members.find(name)) continue
-      this.#removed ??= []
-      this.#removed.push(name)
+      const member = this.root.get(name)
+      if (member) this.remove(member)
     }
-  }
-
-  add(name: string, json: string): void {
-    this.#added ??= []
-    this.#added.push(`"${name}":${json}`)
   }
 
   warn(code: string, field: string): void {
@@ -120,13 +97,13 @@ export class BodyEdits {
     this.#warnings.push({ code, field })
   }
 
-  /** The cap that is sent; undefined = none. Warns, like a translation, if it is below the caller's. */
-  cap(written: JsonMember | undefined, pointer = `/${written?.name}`): number | undefined {
+  /** The cap that is sent; undefined = none. Warns, like a translation, if it is below the caller's, at `pointer`. */
+  cap(pointer: string | undefined): number | undefined {
     const { affordableOutputCap: affordable = Number.POSITIVE_INFINITY, defaultOutputCap } = this.edits
     const { maxOutputTokens = Number.POSITIVE_INFINITY } = this.edits
     const { outputCap } = this.envelope
     const cap = Math.min(outputCap ?? defaultOutputCap ?? affordable, affordable)
-    if (written && outputCap !== undefined && cap > maxOutputTokens) {
+    if (pointer !== undefined && outputCap !== undefined && cap > maxOutputTokens) {
       this.warn('max_tokens_clamped', pointer)
     }
     // Do not add a cap only to state the model's maximum: hosts may refuse one that does not fit beside the prompt.
@@ -135,20 +112,17 @@ export class BodyEdits {
 
   /** Adds the key of the caller's session for hosts that use one, and removes the caller's for hosts that refuse it. */
   editCacheKey(): void {
-    const { body, members } = this.envelope
-    const { rules } = this.edits
-    if (rules.promptCacheKey === undefined) return
-    const written = members.find('prompt_cache_key')
-    const isSet = written !== undefined && memberKind(body, written) !== 'null'
-    if (rules.promptCacheKey === false) {
-      if (isSet) this.#drop('prompt_cache_key')
-      else if (written) this.remove('prompt_cache_key')
+    const { promptCacheKey } = this.edits.rules
+    if (promptCacheKey === undefined) return
+    const written = this.root.get('prompt_cache_key')
+    const isSet = written !== undefined && written.kind !== 'null'
+    if (promptCacheKey === false) {
+      if (isSet) this.#drop(written)
+      else if (written) this.remove(written)
       return
     }
     const key = isSet ? undefined : this.edits.sessionCacheKey?.()
-    if (key === undefined) return
-    if (written) this.replace(written, JSON.stringify(key))
-    else this.add('prompt_cache_key', JSON.stringify(key))
+    if (key !== undefined) this.put(this.root, 'prompt_cache_key', JSON.stringify(key))
   }
 
   /**
@@ -158,42 +132,38 @@ export class BodyEdits {
    * Requests with the workspace's own credential keep all of these.
    */
   removeUnpaid(paid: PaidMembers, moreTools: readonly ToolList[] = noLists): void {
-    const { body, members } = this.envelope
-    const { isOwn, hostedTools } = this.edits
-    const [tier] = paid.tier
-    if (isOwn) return
-    const written = members.find(tier)
-    if (written && paid.tier.includes(textAt(body, written), 1)) {
+    if (this.edits.isOwn) return
+    const { hostedTools } = this.edits
+    const [tierName, ...dearer] = paid.tier
+    const tier = this.root.get(tierName)
+    if (tier && dearer.includes(tier.string ?? '')) {
       this.remove(tier)
-      this.warn('service_tier_dropped', `/${tier}`)
+      this.warn('service_tier_dropped', `/${tierName}`)
     }
-    for (const { name } of members.list) if (paid.models.includes(name)) this.#drop(name)
-    const tools = members.find('tools')
-    const plugins = members.find('plugins')
+    for (const member of this.root.members() ?? []) if (paid.models.includes(member.name)) this.#drop(member)
+    const tools = this.root.get('tools')
     const lists = tools ? [{ list: tools, at: 'tools' }, ...moreTools] : moreTools
     for (const { list, at } of lists) {
-      if (!hostedTools && !mayHave(body, list, toolWords)) continue
-      this.#removeElements(list, at, (tool, i) => isModelTool(tool, body) || this.#isUnpaid(tool, `${at}[${i}]`, paid))
+      if (!hostedTools && !toolWords.some((word) => list.includes(word))) continue
+      this.#removeElements(list, at, (tool, i) => isModelTool(tool) || this.#isUnpaid(tool, `${at}[${i}]`, paid))
     }
-    if (plugins) this.#removeElements(plugins, 'plugins', (plugin) => !isPaidPlugin(plugin, body, hostedTools))
+    const plugins = this.root.get('plugins')
+    if (plugins) this.#removeElements(plugins, 'plugins', (plugin) => !isPaidPlugin(plugin, hostedTools))
   }
 
   /** Refuses the request, unless the tool can be left out. */
-  #isUnpaid(tool: JsonMembers, at: string, { freeTools, dropsSearches = false }: PaidMembers): boolean {
+  #isUnpaid(tool: JsonNode, at: string, { freeTools, dropsSearches = false }: PaidMembers): boolean {
     const { hostedTools } = this.edits
-    const { body } = this.envelope
-    const type = textAt(body, tool.find('type'))
-    const environment = tool.find('environment')
-    const isHosted = !freeTools.test(type) || (environment !== undefined && mayHave(body, environment, containerWords))
+    const type = textIn(tool, 'type')
+    const environment = tool.get('environment')
+    const isHosted = !freeTools.test(type) || containerWords.some((word) => environment?.includes(word))
     if (!hostedTools || !isHosted) return false
     if (hostedTools.allowed.some((name) => type === name || type.startsWith(`${name}_`))) return false
     const isSearch = /^(openrouter:)?web_search/.test(type)
     if (isSearch && (hostedTools.searches || dropsSearches)) return !hostedTools.searches
     const what = `The provider runs the tool ${shownWord(type.slice(type.indexOf(':') + 1))} and bills it apart from tokens, but this model has no price for it.`
-    this.refuse(
-      `${what} Remove it, use a provider key of your own, or ask the operator to ${isSearch ? 'set `price.web_search`' : 'list it in `hosted_tools`'}.`,
-      at,
-    )
+    const remedy = isSearch ? 'set `price.web_search`' : 'list it in `hosted_tools`'
+    this.refuse(`${what} Remove it, use a provider key of your own, or ask the operator to ${remedy}.`, at)
     return false
   }
 
@@ -201,88 +171,39 @@ export class BodyEdits {
     this.#refused ??= invalidRequest(message, param)
   }
 
-  #drop(name: string): void {
-    this.remove(name)
-    this.warn(`${name}_dropped`, `/${name}`)
+  #drop(member: JsonNode): void {
+    this.remove(member)
+    this.warn(`${member.name}_dropped`, `/${member.name}`)
   }
 
   /** Parsers disagree about duplicate names, so an element with any may be anything and is removed. */
-  #removeElements(list: JsonMember, at: string, isUnpaid: (element: JsonMembers, index: number) => boolean): void {
-    const { body } = this.envelope
-    const spans = elementsOf(body, list)
-    const removed = spans.map((span, i) => {
-      const element = objectAt(body, span)
-      return !element || isUnpaid(element, i)
-    })
-    if (at === list.name && removed.length > 0 && !removed.includes(false)) {
-      this.#drop(list.name)
+  #removeElements(list: JsonNode, at: string, isUnpaid: (element: JsonNode, index: number) => boolean): void {
+    const elements = list.elements() ?? []
+    const removed = elements.map((element, i) => !element.members() || isUnpaid(element, i))
+    if (list.parent === this.root && removed.length > 0 && !removed.includes(false)) {
+      this.#drop(list)
       // A tool choice is invalid without tools.
-      if (list.name === 'tools') this.remove('tool_choice')
+      if (list.name === 'tools') this.removeMembers('tool_choice')
       return
     }
-    this.changes.push(...removeSpans(spans, (i) => removed[i] === true))
-    const code = `${list.name.slice(0, -1)}_dropped`
     const pointer = `/${at.replaceAll(/\[(\d+)\]\./g, '/$1/')}`
-    for (const [i, isRemoved] of removed.entries()) if (isRemoved) this.warn(code, `${pointer}/${i}`)
+    for (const [i, element] of elements.entries()) {
+      if (!removed[i]) continue
+      this.remove(element)
+      this.warn(`${list.name.slice(0, -1)}_dropped`, `${pointer}/${i}`)
+    }
   }
 
   finish(): EditedRequest {
-    const { body, members } = this.envelope
-    const changes = this.#removed ? [...this.changes, ...removeMembers(members, this.#removed)] : this.changes
-    if (this.#added) {
-      const last = members.list.at(-1)?.valueEnd ?? members.start + 1
-      changes.push(byteEdit(last, last, `,${this.#added.join(',')}`))
-    }
-    if (changes.length > 1) changes.sort(byStart)
-    return { body: spliceBytes(body, changes), warnings: this.#warnings ?? noLists, refused: this.#refused }
+    return { body: this.apply(), warnings: this.#warnings ?? noLists, refused: this.#refused }
   }
 }
 
 const noLists: readonly never[] = []
 
-/** For edits that were not made in order. */
-export function byStart(a: ByteEdit, b: ByteEdit): number {
-  return a.start - b.start
-}
-
-const encoder = new TextEncoder()
-
-/** The same few names are in nearly all requests. */
-const jsonNames = new Map<string, Uint8Array>()
-const jsonNamesMax = 1000
-
-function jsonName(name: string): Uint8Array {
-  const known = jsonNames.get(name)
-  if (known) return known
-  if (jsonNames.size >= jsonNamesMax) jsonNames.clear()
-  const bytes = encoder.encode(JSON.stringify(name))
-  jsonNames.set(name, bytes)
-  return bytes
-}
-
-export function byteEdit(start: number, end: number, text: string): ByteEdit {
-  return { start, end, bytes: encoder.encode(text) }
-}
-
-/** undefined if it is not an object, or has duplicate names, which the host has to judge. */
-export function objectAt(body: Uint8Array, { start, end }: JsonSpan): JsonMembers | undefined {
-  const members = readJsonValueMembers(body, start, end)
-  return members instanceof JsonFault ? undefined : members
-}
-
-/** The same for the value of a member. */
-export function objectIn(body: Uint8Array, member: JsonMember | undefined): JsonMembers | undefined {
-  return member && objectAt(body, { start: member.valueStart, end: member.valueEnd })
-}
-
-/** '' if there is no such member, or it is not a string. */
-export function textAt(body: Uint8Array, member: JsonMember | undefined): string {
-  return (member && memberText(body, member)) ?? ''
-}
-
-/** The spans of a list's elements; none if it is not a list. */
-export function elementsOf(body: Uint8Array, list: JsonMember | undefined): JsonSpan[] {
-  return list && memberKind(body, list) === 'array' ? readJsonElements(body, list.valueStart, list.valueEnd) : []
+/** The text of a member; '' if there is none, or it is not a string. */
+export function textIn(object: JsonNode, name: string): string {
+  return object.get(name)?.string ?? ''
 }
 
 /**
@@ -303,57 +224,20 @@ export function mustStream(
 /** OpenRouter plugins that call no other model. */
 const plainPlugins: ReadonlySet<string> = new Set(['web', 'file-parser', 'response-healing'])
 /** OpenRouter tools that are not models. */
-const plainTools: ReadonlySet<string> = new Set([
-  ...['openrouter:web_search', 'openrouter:web_fetch', 'openrouter:datetime'],
-])
-const openRouterTools = 'openrouter:'
+const plainTools = /^openrouter:(web_search|web_fetch|datetime)$/
 
 /** Only a list that contains one of these is parsed. `\u00` is included because any letter of a name may be escaped. */
-const toolWords = ['"model"', openRouterTools, '\\u00'].map((word) => Buffer.from(word))
-
-function mayHave(body: Uint8Array, { valueStart, valueEnd }: JsonMember, words: readonly Buffer[]): boolean {
-  const bytes = Buffer.from(body.buffer, body.byteOffset + valueStart, valueEnd - valueStart)
-  return words.some((word) => bytes.includes(word))
-}
+const toolWords = ['"model"', 'openrouter:', '\\u00'].map((word) => Buffer.from(word))
+/** A shell in a container runs at the provider. */
+const containerWords = ['container', '\\u00'].map((word) => Buffer.from(word))
 
 /** A caller's tool may use any name inside its schema, but has no `model` member itself. */
-function isModelTool(tool: JsonMembers, body: Uint8Array): boolean {
-  const type = textAt(body, tool.find('type'))
-  return tool.find('model') !== undefined || (type.startsWith(openRouterTools) && !plainTools.has(type))
+function isModelTool(tool: JsonNode): boolean {
+  const type = textIn(tool, 'type')
+  return tool.get('model') !== undefined || (type.startsWith('openrouter:') && !plainTools.test(type))
 }
 
-function isPaidPlugin(plugin: JsonMembers, body: Uint8Array, hosted: HostedTools | undefined): boolean {
-  const id = textAt(body, plugin.find('id'))
+function isPaidPlugin(plugin: JsonNode, hosted: HostedTools | undefined): boolean {
+  const id = textIn(plugin, 'id')
   return plainPlugins.has(id) && (id !== 'web' || !hosted || hosted.searches)
-}
-
-/** A shell in a container runs at the provider. */
-const containerWords = [Buffer.from('container'), Buffer.from('\\u00')]
-
-// Removing elements of a list, or members of an object, without changing the rest.
-
-const noBytes = new Uint8Array(0)
-
-/**
- * `spans` are all elements of the container, in order. Each is removed with the comma after it, those at the end with
- * the comma before.
- */
-export function removeSpans(spans: readonly JsonSpan[], isRemoved: (index: number) => boolean): ByteEdit[] {
-  const lastKept = spans.findLastIndex((_, i) => !isRemoved(i))
-  return spans.flatMap((span, i): ByteEdit[] => {
-    if (!isRemoved(i)) return []
-    const next = spans[i + 1]
-    const start = i > lastKept ? (spans[i - 1]?.end ?? span.start) : span.start
-    const end = i > lastKept || !next ? span.end : next.start
-    return [{ start, end, bytes: noBytes }]
-  })
-}
-
-export function removeMembers(members: JsonMembers, names: readonly string[]): ByteEdit[] {
-  return removeMembersIf(members, ({ name }) => names.includes(name))
-}
-
-export function removeMembersIf({ list }: JsonMembers, isRemoved: (member: JsonMember) => boolean): ByteEdit[] {
-  const spans = list.map(({ start, valueEnd }) => ({ start, end: valueEnd }))
-  return removeSpans(spans, (i) => list[i] !== undefined && isRemoved(list[i]))
 }

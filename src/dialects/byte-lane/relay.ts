@@ -2,17 +2,8 @@
 // usage.
 
 import type { Usage } from '../../kernel/usage.ts'
-import {
-  carriageReturn,
-  closeBrace,
-  comma,
-  lineFeed,
-  lowerN,
-  openBrace,
-  openBracket,
-  utf8Text,
-} from '../../wire/bytes.ts'
-import { type ByteEdit, type JsonSpan, JsonSpans, spliceBytes } from '../../wire/json.ts'
+import { carriageReturn, lineFeed } from '../../wire/bytes.ts'
+import { JsonEdits, JsonNode, peekJson } from '../../wire/json.ts'
 import { readSseRecord, SseSpans, SseSplitter, sseComment, sseEvent, withoutControlLines } from '../../wire/sse.ts'
 import { type ProviderFault, replyFault } from '../canonical/faults.ts'
 import { recordOf } from '../canonical/json.ts'
@@ -79,8 +70,6 @@ export type RelayReply = (
 export const keepAliveComment = sseComment('keep-alive')
 
 const nothing = new Uint8Array(0)
-/** Works on any Uint8Array and copies a part without creating a view, which would cost more than the copy. */
-const copy = Buffer.prototype.copy
 const lineEnd = Uint8Array.of(lineFeed)
 const blankLine = Uint8Array.of(lineFeed, lineFeed)
 
@@ -137,13 +126,11 @@ export abstract class RecordRelay implements StreamRelay {
     this.#pieces.push(record)
   }
 
-  /** Passes the record with the bytes of [start, end) replaced. */
-  protected passEdited(record: Uint8Array, start: number, end: number, bytes: Uint8Array): void {
-    const edited = new Uint8Array(record.length - (end - start) + bytes.length)
-    copy.call(record, edited, 0, 0, start)
-    edited.set(bytes, start)
-    copy.call(record, edited, start + bytes.length, end, record.length)
-    this.#pieces.push(edited)
+  /** Passes the record with the model's name in one of its objects. */
+  protected passNamed(record: Uint8Array, object: JsonNode): void {
+    const edits = new JsonEdits(record)
+    nameModel(edits, object, this.context)
+    this.pass(edits.apply())
   }
 
   protected finish(record: Uint8Array): void {
@@ -155,23 +142,23 @@ export abstract class RecordRelay implements StreamRelay {
   }
 
   /**
-   * Takes what the provider reported about the whole reply, and returns the edit that writes its cost: into the
-   * provider's usage at `span` if that is charged, otherwise with our usage in its place or at the end of the object.
+   * Takes what the provider reported about the whole reply, and writes its cost: into the object's usage if that is
+   * charged, otherwise with our usage in its place.
    */
   protected quote(
-    record: Uint8Array,
-    span: JsonSpan,
+    edits: JsonEdits,
+    object: JsonNode,
     reported: Usage | undefined,
     atStart: Usage | undefined,
-    objectEnd = record.length,
     name = 'usage',
-  ): ByteEdit {
+  ): void {
     const usage = this.context.quoteUsage(reported, atStart, () => this.outputBytes)
-    const cost = this.context.quotedUsd(usage)
     this.usage = usage
     this.bytesAtReport = this.outputBytes
-    if (usage === reported && isObject(record, span)) return costEdit(record, span, cost)
-    return usageEdit(record, span, this.renderUsage(usage, cost), objectEnd, name)
+    const cost = this.context.quotedUsd(usage)
+    const theirs = usage === reported ? object.get(name) : undefined
+    if (theirs?.kind === 'object') edits.put(theirs, 'cost', cost)
+    else edits.put(object, name, this.renderUsage(usage, cost))
   }
 
   readonly #onRecord = (record: Uint8Array): void => {
@@ -235,11 +222,11 @@ function onOneLine(record: Uint8Array): Uint8Array {
 // Whole replies: the provider's bytes pass with the model's name and the cost spliced in, unless they are an error or
 // not a reply of the dialect.
 
-export interface ReplyShape<Content extends string> {
+export interface ReplyShape {
   /** The required member of a reply, a list. */
-  readonly content: Content
-  /** `content`: the list in the reply, where some dialects count what they bill. A span, because a view costs 4 µs. */
-  readUsage(value: unknown, reply: Uint8Array, content: JsonSpan): Usage | undefined
+  readonly content: string
+  /** `content`: the list in the reply, where some dialects count what they bill. */
+  readUsage(value: unknown, content: JsonNode): Usage | undefined
   renderUsage(usage: Usage, cost: string): string
   /** Bytes of generated text in the list. */
   outputBytes(content: unknown): number
@@ -251,109 +238,44 @@ export interface ReplyShape<Content extends string> {
 /** Longer lists are never empty; shorter ones are parsed. */
 const emptyBytesMax = 300
 
-export function createReplyRelay<Content extends string>(shape: ReplyShape<Content>): RelayReply {
-  const { content } = shape
-  // Reused scratch object: filled and read within one call.
-  const spans = new JsonSpans<'model' | 'usage' | 'error' | Content>(['model', 'usage', 'error', content])
+export function createReplyRelay(shape: ReplyShape): RelayReply {
   return (body, context) => {
-    if (!spans.read(body, 0, body.length)) {
-      return { fault: replyFault('a reply that is no JSON object, or not all of it') }
-    }
-    const { model, usage: usageSpan, error } = spans.of
-    const list = spans.of[content]
-    if (isPresent(body, error)) return { fault: shape.readErrorObject(parseSpan(body, error)) }
-    if (list.start < 0 || body[list.start] !== openBracket) return { fault: replyFault(`a reply without ${content}`) }
-    if (
-      list.end - list.start < emptyBytesMax &&
-      shape.isEmptyReply(recordOf(parseSpan(body, { start: 0, end: body.length })))
-    ) {
+    const reply = readReply(body, shape.readErrorObject)
+    if (!(reply instanceof JsonNode)) return reply
+    const list = reply.get(shape.content)
+    if (list?.kind !== 'array') return { fault: replyFault(`a reply without ${shape.content}`) }
+    if (list.end - list.start < emptyBytesMax && shape.isEmptyReply(recordOf(reply.value()))) {
       return { fault: replyFault('an empty answer') }
     }
-    const reported = isObject(body, usageSpan) ? shape.readUsage(parseSpan(body, usageSpan), body, list) : undefined
-    const usage = context.quoteUsage(reported, undefined, () => shape.outputBytes(parseSpan(body, list)))
+    const written = reply.get('usage')
+    const reported = written?.kind === 'object' ? shape.readUsage(written.value(), list) : undefined
+    const usage = context.quoteUsage(reported, undefined, () => shape.outputBytes(list.value()))
     const cost = context.quotedUsd(usage)
-    const edit =
-      usage === reported ? costEdit(body, usageSpan, cost) : usageEdit(body, usageSpan, shape.renderUsage(usage, cost))
-    return { body: spliceReply(body, modelEdit(body, model, context.modelJson), edit), usage }
+    const edits = new JsonEdits(body)
+    nameModel(edits, reply, context)
+    if (written && usage === reported) edits.put(written, 'cost', cost)
+    else edits.put(reply, 'usage', shape.renderUsage(usage, cost))
+    return { body: edits.apply(), usage }
   }
 }
 
-// Edits of a reply: the model's name, and the cost in its usage.
-
-const encoder = new TextEncoder()
-const modelMember = encoder.encode('"model":')
-const separator = Uint8Array.of(comma)
-
-/** A scratch pad: filled and read within one call, never between two. */
-const costSpans = new JsonSpans(['cost'])
-
-/** Adds `cost` to the usage object, or replaces the provider's. */
-export function costEdit(bytes: Uint8Array, span: JsonSpan, cost: string): ByteEdit {
-  costSpans.read(bytes, span.start, span.end)
-  const existing = costSpans.of.cost
-  if (existing.start >= 0) return { start: existing.start, end: existing.end, bytes: encoder.encode(cost) }
-  const at = lastInside(bytes, span)
-  const text = bytes[at - 1] === openBrace ? `"cost":${cost}` : `,"cost":${cost}`
-  return { start: at, end: at, bytes: encoder.encode(text) }
-}
-
-/** Replaces the provider's usage object with ours, or adds it at the end of the object. */
-export function usageEdit(
-  bytes: Uint8Array,
-  span: JsonSpan,
-  usageJson: string,
-  objectEnd = bytes.length,
-  name = 'usage',
-): ByteEdit {
-  if (span.start >= 0) return { start: span.start, end: span.end, bytes: encoder.encode(usageJson) }
-  let at = objectEnd - 1
-  while (at > 0 && bytes[at] !== closeBrace) at--
-  return { start: at, end: at, bytes: encoder.encode(`,"${name}":${usageJson}`) }
-}
-
-/** The offset after the last byte of an object that is neither whitespace nor its closing brace. */
-function lastInside(bytes: Uint8Array, span: JsonSpan): number {
-  let at = span.end - 1
-  while (at > span.start && ((bytes[at] as number) <= 0x20 || (at === span.end - 1 && bytes[at] === closeBrace))) at--
-  return at + 1
-}
-
-/** Replaces the provider's model name with the catalog id, or adds it as the first member. `name`: of that, with its colon. */
-export function modelEdit(
-  bytes: Uint8Array,
-  span: JsonSpan,
-  modelJson: Uint8Array,
-  objectStart = 0,
-  name = modelMember,
-): ByteEdit {
-  if (span.start >= 0) return { start: span.start, end: span.end, bytes: modelJson }
-  const at = bytes.indexOf(openBrace, objectStart) + 1
-  let next = at
-  while ((bytes[next] as number) <= 0x20) next++
-  const member = bytes[next] === closeBrace ? [name, modelJson] : [name, modelJson, separator]
-  return { start: at, end: at, bytes: Buffer.concat(member) }
-}
-
-export function spliceReply(body: Uint8Array, model: ByteEdit, cost: ByteEdit): Uint8Array {
-  return spliceBytes(body, model.start <= cost.start ? [model, cost] : [cost, model])
-}
-
-/** The parsed JSON value at a span; undefined if it does not parse. */
-export function parseSpan(bytes: Uint8Array, span: JsonSpan): unknown {
-  if (span.start < 0) return undefined
-  try {
-    return JSON.parse(utf8Text(bytes, span.start, span.end))
-  } catch {
-    return undefined
-  }
+/** The object of a whole reply, unless it is none or holds an error. */
+export function readReply(
+  body: Uint8Array,
+  readErrorObject: (error: unknown) => ProviderFault,
+): JsonNode | { readonly fault: ProviderFault } {
+  const reply = peekJson(body, 0, body.length)
+  if (!reply) return { fault: replyFault('a reply that is no JSON object, or not all of it') }
+  const error = reply.get('error')
+  return isPresent(error) ? { fault: readErrorObject(error.value()) } : reply
 }
 
 /** Whether a member exists and is not null. */
-export function isPresent(bytes: Uint8Array, span: JsonSpan): boolean {
-  return span.start >= 0 && bytes[span.start] !== lowerN
+export function isPresent(member: JsonNode | undefined): member is JsonNode {
+  return member !== undefined && member.kind !== 'null'
 }
 
-/** Whether a member exists and is an object. */
-export function isObject(bytes: Uint8Array, span: JsonSpan): boolean {
-  return span.start >= 0 && bytes[span.start] === openBrace
+/** Replaces the provider's model name with the catalog id, or adds it as the first member. */
+export function nameModel(edits: JsonEdits, object: JsonNode, { modelJson }: RelayContext, name = 'model'): void {
+  edits.put(object, name, modelJson, 'first')
 }

@@ -1,7 +1,7 @@
 // Reading untrusted JSON, where a value of an unexpected type counts as absent, and building JSON as text, so that what
 // a caller or a model wrote is spliced in unchanged.
 
-import { JsonFault, JsonNode, readJsonMembers } from '../../wire/json.ts'
+import { JsonFault, type JsonNode, readJson } from '../../wire/json.ts'
 import type { RawJson } from './conversation.ts'
 
 export function isRecord(value: unknown): value is Record<string, unknown> {
@@ -103,10 +103,9 @@ export function filledArray(elements: readonly RawJson[]): RawJson | undefined {
  * rejects the document.
  */
 export function rawJsonAt(document: string, path: readonly (string | number)[]): RawJson | undefined {
-  const body = new TextEncoder().encode(document)
-  const members = readJsonMembers(body)
-  if (members instanceof JsonFault) return undefined
-  let node: JsonNode | undefined = JsonNode.root(body, members)
-  for (const step of path) node = typeof step === 'number' ? node?.element(step) : node?.member(step)
+  const root = readJson(new TextEncoder().encode(document))
+  if (root instanceof JsonFault) return undefined
+  let node: JsonNode | undefined = root
+  for (const step of path) node = typeof step === 'number' ? node?.at(step) : node?.get(step)
   return node?.text
 }

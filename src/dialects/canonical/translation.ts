@@ -4,7 +4,7 @@
 import type { Failure } from '../../kernel/failure.ts'
 import type { RequestId } from '../../kernel/ids.ts'
 import type { Usage } from '../../kernel/usage.ts'
-import type { JsonMembers } from '../../wire/json.ts'
+import type { JsonNode } from '../../wire/json.ts'
 import type { Conversation, RawJson } from './conversation.ts'
 import type { ReplyEvent } from './reply.ts'
 import type { TargetRules } from './target-rules.ts'
@@ -17,7 +17,7 @@ const encoder = new TextEncoder()
 /** The facts read from a request body before routing. The messages themselves are not read. */
 export interface Envelope {
   readonly body: Uint8Array<ArrayBuffer>
-  readonly members: JsonMembers
+  readonly members: JsonNode
   readonly model: string
   readonly stream: boolean
   /** The caller's cap on output tokens, under whichever name it was sent. */

@@ -3,8 +3,8 @@
 import type { Failure } from '../../kernel/failure.ts'
 import { tokenCount, totalInputTokens, type Usage } from '../../kernel/usage.ts'
 import { utf8Text } from '../../wire/bytes.ts'
-import { JsonSpans, spliceBytes } from '../../wire/json.ts'
-import { isPresent, parseSpan, type RelayReply, usageEdit } from '../byte-lane/relay.ts'
+import { JsonEdits, JsonNode } from '../../wire/json.ts'
+import { isPresent, type RelayReply, readReply } from '../byte-lane/relay.ts'
 import { type Embeddings, type EmbeddingsRequest, inputUsage } from '../canonical/embeddings.ts'
 import { replyFault } from '../canonical/faults.ts'
 import { isRecord, jsonObject, listOf, parseRecord, recordOf } from '../canonical/json.ts'
@@ -70,19 +70,18 @@ function renderUsage(usage: Usage, cost: string): string {
   return jsonObject({ promptTokenCount: tokens, totalTokenCount: tokens, cost })
 }
 
-const spans = new JsonSpans(['embedding', 'embeddings', 'usageMetadata', 'error'])
-
 /** The provider's bytes, with the usage added or replaced. */
 const relayReply: RelayReply = (body, context) => {
-  if (!spans.read(body, 0, body.length))
-    return { fault: replyFault('a reply that is no JSON object, or not all of it') }
-  const { embedding, embeddings: list, usageMetadata, error } = spans.of
-  if (isPresent(body, error)) return { fault: readErrorObject(parseSpan(body, error)) }
-  if (!isPresent(body, embedding) && !isPresent(body, list)) return { fault: replyFault('a reply without vectors') }
-  const reported = readUsage({ usageMetadata: parseSpan(body, usageMetadata) })
+  const reply = readReply(body, readErrorObject)
+  if (!(reply instanceof JsonNode)) return reply
+  if (!isPresent(reply.get('embedding')) && !isPresent(reply.get('embeddings'))) {
+    return { fault: replyFault('a reply without vectors') }
+  }
+  const reported = readUsage({ usageMetadata: reply.get('usageMetadata')?.value() })
   const usage = context.quoteUsage(reported, undefined, () => 0)
-  const json = renderUsage(usage, context.quotedUsd(usage))
-  return { body: spliceBytes(body, [usageEdit(body, usageMetadata, json, body.length, 'usageMetadata')]), usage }
+  const edits = new JsonEdits(body)
+  edits.put(reply, 'usageMetadata', renderUsage(usage, context.quotedUsd(usage)))
+  return { body: edits.apply(), usage }
 }
 
 const encoder = new TextEncoder()

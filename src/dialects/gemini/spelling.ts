@@ -1,8 +1,7 @@
 // Google's parser takes each name of its API in two spellings, `toolConfig` and `tool_config`, and Google's Python client
 // sends both. Here they are written the first way before anything else reads a body; the rest of it stays as it is.
 
-import { type ByteEdit, type JsonSpan, readJsonElements, spliceBytes } from '../../wire/json.ts'
-import { byteEdit, objectAt } from '../byte-lane/edits.ts'
+import { JsonEdits, JsonFault, type JsonNode, readJson } from '../../wire/json.ts'
 
 /** https://ai.google.dev/api/generate-content and https://ai.google.dev/api/embeddings, 2026-11 */
 const names = [
@@ -25,13 +24,12 @@ const otherSpelling = new RegExp(`"(?:${[...camelOf.keys()].join('|')})"`)
 /** The same array if no name is spelled the other way. */
 export function inOneSpelling(body: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
   if (!otherSpelling.test(Buffer.from(body.buffer, body.byteOffset, body.length).toString('latin1'))) return body
+  const root = readJson(body)
   // A body that is not JSON stays as it is, and is refused by its reader.
-  const edits = objectAt(body, { start: 0, end: body.length }) ? renamed(body, rootSpan(body), 'request') : []
-  return edits.length === 0 ? body : spliceBytes(body, edits)
-}
-
-function rootSpan(body: Uint8Array): JsonSpan {
-  return { start: body.indexOf(0x7b), end: body.length }
+  if (root instanceof JsonFault) return body
+  const edits = new JsonEdits(body)
+  rename(root, 'request', edits)
+  return edits.isEmpty ? body : edits.apply()
 }
 
 /** `map`: its names are the caller's, and its values are schemas. */
@@ -54,16 +52,12 @@ function placeIn(place: Place, name: string): Place | undefined {
   }
 }
 
-function renamed(body: Uint8Array, { start, end }: JsonSpan, place: Place): ByteEdit[] {
-  if (body[start] === 0x5b) return readJsonElements(body, start, end).flatMap((span) => renamed(body, span, place))
-  if (body[start] !== 0x7b) return []
-  const members = objectAt(body, { start, end })?.list ?? []
-  return members.flatMap(({ name: written, start: at, valueStart, valueEnd }) => {
-    const name = place === 'map' ? written : (camelOf.get(written) ?? written)
+function rename(node: JsonNode, place: Place, edits: JsonEdits): void {
+  for (const element of node.elements() ?? []) rename(element, place, edits)
+  for (const member of node.members() ?? []) {
+    const name = place === 'map' ? member.name : (camelOf.get(member.name) ?? member.name)
+    if (name !== member.name) edits.rename(member, name)
     const inner = placeIn(place, name)
-    return [
-      ...(name === written ? [] : [byteEdit(at, valueStart, `${JSON.stringify(name)}:`)]),
-      ...(inner ? renamed(body, { start: valueStart, end: valueEnd }, inner) : []),
-    ]
-  })
+    if (inner) rename(member, inner, edits)
+  }
 }

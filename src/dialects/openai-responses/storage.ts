@@ -1,9 +1,9 @@
 // Stored responses in the form of this API: continuing one, and reading one from a reply.
 
 import { hasBytes, utf8Text } from '../../wire/bytes.ts'
-import { JsonFault, type JsonMember, memberKind, memberText, readJsonMembers, spliceBytes } from '../../wire/json.ts'
+import { JsonEdits, JsonFault, type JsonNode, readJson } from '../../wire/json.ts'
 import { readSseRecord } from '../../wire/sse.ts'
-import { byStart, byteEdit, elementsOf, objectAt, removeMembers, removeSpans, textAt } from '../byte-lane/edits.ts'
+import { textIn } from '../byte-lane/edits.ts'
 import { isRecord, listOf, parseJson, parseRecord, recordOf, textOf } from '../canonical/json.ts'
 import type { Envelope } from '../canonical/translation.ts'
 import type { ResponseStorage, StoredConversation } from '../dialect.ts'
@@ -16,28 +16,29 @@ const idForm = /^[\w-]{1,128}$/
 
 export const storage: ResponseStorage = {
   previousId(body) {
-    const members = hasBytes(body, previousWord) ? readJsonMembers(body) : undefined
-    if (!members || members instanceof JsonFault) return undefined
-    const member = members.find(previousName)
-    return (member && memberText(body, member)) ?? undefined
+    return hasBytes(body, previousWord) ? rootOf(body)?.get(previousName)?.string : undefined
   },
   continueFrom,
   referredItems(body) {
-    return references(body).flatMap(({ id }, i) => (id === undefined ? [] : [{ id, param: `input[${i}].id` }]))
+    return inputItems(body).flatMap((item, i) => {
+      const id = referredId(item)
+      return id === undefined ? [] : [{ id, param: `input[${i}].id` }]
+    })
   },
   resolveItems(body, responses) {
-    const all = references(body)
-    const items = all.map(({ id }) => (id === undefined ? undefined : itemOf(responses.get(id) ?? '', id)))
-    const isRemoved = (i: number) => all[i]?.id !== undefined && !isReadable(items[i])
-    const changes = all.flatMap(({ id, span }, i) =>
-      id === undefined || isRemoved(i) ? [] : [byteEdit(span.start, span.end, JSON.stringify(items[i]))],
-    )
-    const spans = all.map(({ span }) => span)
-    return spliceBytes(body, [...changes, ...removeSpans(spans, isRemoved)].sort(byStart))
+    const edits = new JsonEdits(body)
+    for (const item of inputItems(body)) {
+      const id = referredId(item)
+      if (id === undefined) continue
+      const found = itemOf(responses.get(id) ?? '', id)
+      if (isReadable(found)) edits.set(item, JSON.stringify(found))
+      else edits.remove(item)
+    }
+    return edits.apply()
   },
-  inputItems({ body, members }: Envelope) {
-    const input = members.find('input')
-    return input ? `[${itemsOf(body, input)}]` : '[]'
+  inputItems({ members }: Envelope) {
+    const input = members.get('input')
+    return input ? `[${itemsOf(input)}]` : '[]'
   },
   readResponse(bytes) {
     const text = utf8Text(bytes, 0, bytes.length)
@@ -53,15 +54,20 @@ export const storage: ResponseStorage = {
   },
 }
 
-/** Every element of the input, with the id that it refers to; undefined = it is an item itself. */
-function references(body: Uint8Array<ArrayBuffer>) {
-  const members = hasBytes(body, referenceWord) ? readJsonMembers(body) : undefined
-  if (!members || members instanceof JsonFault) return []
-  return elementsOf(body, members.find('input')).map((span) => {
-    const item = objectAt(body, span)
-    const isReference = textAt(body, item?.find('type')) === 'item_reference'
-    return { id: isReference ? textAt(body, item?.find('id')) : undefined, span }
-  })
+/** undefined for a body that its envelope will refuse. */
+function rootOf(body: Uint8Array): JsonNode | undefined {
+  const root = readJson(body)
+  return root instanceof JsonFault ? undefined : root
+}
+
+/** The elements of an input, if some may refer to others. */
+function inputItems(body: Uint8Array): readonly JsonNode[] {
+  return (hasBytes(body, referenceWord) && rootOf(body)?.get('input')?.elements()) || []
+}
+
+/** The id that an element refers to; undefined = it is an item itself. */
+function referredId(item: JsonNode): string | undefined {
+  return textIn(item, 'type') === 'item_reference' ? textIn(item, 'id') : undefined
 }
 
 function itemOf(response: string, id: string): unknown {
@@ -69,26 +75,26 @@ function itemOf(response: string, id: string): unknown {
 }
 
 function continueFrom(body: Uint8Array<ArrayBuffer>, { input, response }: StoredConversation): Uint8Array<ArrayBuffer> {
-  const members = readJsonMembers(body)
-  if (members instanceof JsonFault) return body
-  const changes = removeMembers(members, [previousName])
-  const own = members.find('input')
+  const root = rootOf(body)
+  if (!root) return body
+  const edits = new JsonEdits(body)
+  const previous = root.get(previousName)
+  if (previous) edits.remove(previous)
+  const own = root.get('input')
   if (own) {
     const earlier = [...listOf(parseJson(input)), ...listOf(recordOf(parseJson(response)).output)].filter(isReadable)
-    const items = [...earlier.map((item) => JSON.stringify(item)), itemsOf(body, own)].filter((text) => text !== '')
-    changes.push(byteEdit(own.valueStart, own.valueEnd, `[${items.join(',')}]`))
+    const items = [...earlier.map((item) => JSON.stringify(item)), itemsOf(own)].filter((text) => text !== '')
+    edits.set(own, `[${items.join(',')}]`)
   }
-  return spliceBytes(body, changes.sort(byStart))
+  return edits.apply()
 }
 
 /** The items of an input, without the brackets. Other kinds of input are left for the envelope to refuse. */
-function itemsOf(body: Uint8Array, input: JsonMember): string {
-  const written = utf8Text(body, input.valueStart, input.valueEnd)
-  if (memberKind(body, input) === 'array') return written.slice(1, -1).trim()
-  const text = memberText(body, input)
-  if (text === '') return ''
-  const content = [{ type: 'input_text', text }]
-  return text === undefined ? written : JSON.stringify({ type: 'message', role: 'user', content })
+function itemsOf(input: JsonNode): string {
+  if (input.kind === 'array') return input.text.slice(1, -1).trim()
+  if (input.kind !== 'string') return input.text
+  const text = input.string
+  return text ? JSON.stringify({ type: 'message', role: 'user', content: [{ type: 'input_text', text }] }) : ''
 }
 
 /** Reasoning that did not come encrypted is only known by its id, at a provider that has not stored it. */

@@ -3,21 +3,8 @@
 // failures along.
 
 import { type Failure, invalidRequest } from '../../kernel/failure.ts'
-import { openBracket, utf8Text } from '../../wire/bytes.ts'
-import {
-  JsonFault,
-  type JsonKind,
-  type JsonMember,
-  type JsonMembers,
-  JsonNode,
-  type JsonSpan,
-  memberKind,
-  memberText,
-  memberValue,
-  readJsonElementsUntil,
-  readJsonMembers,
-  readJsonValueMembers,
-} from '../../wire/json.ts'
+import { utf8Text } from '../../wire/bytes.ts'
+import { JsonFault, type JsonKind, type JsonNode, type JsonSpan, readJson } from '../../wire/json.ts'
 import {
   type Conversation,
   pointerTo,
@@ -198,21 +185,19 @@ const array = ['array'] as const
 export class EnvelopeFields extends RequestFields {
   constructor(
     readonly body: Uint8Array<ArrayBuffer>,
-    readonly members: JsonMembers,
+    readonly members: JsonNode,
   ) {
     super(noMembers, '')
   }
 
   override value(name: string): unknown {
-    const member = this.members.find(name)
-    return member && (memberValue(this.body, member) ?? undefined)
+    return this.members.get(name)?.value() ?? undefined
   }
 
   /** Refuses repeated names: the gateway and the provider might read different ones. */
   override optionalObject(name: string): RequestFields | undefined {
-    const member = this.ofKind(name, object, 'an object')
-    const inner = member && readJsonValueMembers(this.body, member.valueStart, member.valueEnd)
-    return inner instanceof JsonFault ? this.refuse(name, `\`${name}\`: ${inner.message}.`) : super.optionalObject(name)
+    const fault = this.ofKind(name, object, 'an object')?.fault
+    return fault ? this.refuse(name, `\`${name}\`: ${fault.message}.`) : super.optionalObject(name)
   }
 
   /** Not empty. */
@@ -223,23 +208,21 @@ export class EnvelopeFields extends RequestFields {
 
   /** Requires a list with at least one entry. */
   requiredList(name: string, whenMissing: string): void {
-    const member = this.ofKind(name, array, 'an array') ?? this.refuse(name, whenMissing)
-    if (isEmptyList(this.body, member)) this.refuse(name, `\`${name}\` is empty; at least one message is needed.`)
+    const list = this.ofKind(name, array, 'an array') ?? this.refuse(name, whenMissing)
+    if (list.isEmpty) this.refuse(name, `\`${name}\` is empty; at least one message is needed.`)
   }
 
   /** Requires a text or a list in `input`. `elsewhere`: what to say about a body with `messages` in its place. */
   requiredInput(elsewhere: string): void {
-    const missing = `\`input\` is missing.${this.members.find('messages') ? ` The body has \`messages\`, which ${elsewhere}` : ''}`
+    const missing = `\`input\` is missing.${this.members.get('messages') ? ` The body has \`messages\`, which ${elsewhere}` : ''}`
     const input = this.ofKind('input', ['string', 'array'], 'a string or an array') ?? this.refuse('input', missing)
-    const isList = memberKind(this.body, input) === 'array'
-    const isEmpty = isList ? isEmptyList(this.body, input) : memberText(this.body, input) === ''
-    if (isEmpty) this.refuse('input', '`input` is empty.')
+    if (input.kind === 'array' ? input.isEmpty : input.string === '') this.refuse('input', '`input` is empty.')
   }
 
   /** Whether it is a non-empty list. Other types are not judged here. */
   hasEntries(name: string): boolean {
-    const member = this.members.find(name)
-    return member !== undefined && memberKind(this.body, member) === 'array' && !isEmptyList(this.body, member)
+    const member = this.members.get(name)
+    return member?.kind === 'array' && !member.isEmpty
   }
 
   optionalInteger(name: string, min: number, max = Number.MAX_SAFE_INTEGER): number | undefined {
@@ -252,17 +235,11 @@ export class EnvelopeFields extends RequestFields {
   }
 
   /** undefined if the member is absent or null. */
-  ofKind(name: string, kinds: readonly JsonKind[], expected: string): JsonMember | undefined {
-    const member = this.members.find(name)
-    const kind = member && memberKind(this.body, member)
-    if (kind === undefined || kind === 'null') return undefined
-    return kinds.includes(kind) ? member : wrongType(`/${name}`, expected, this.value(name))
+  ofKind(name: string, kinds: readonly JsonKind[], expected: string): JsonNode | undefined {
+    const member = this.members.get(name)
+    if (!member || member.kind === 'null') return undefined
+    return kinds.includes(member.kind) ? member : wrongType(`/${name}`, expected, member.value())
   }
-}
-
-function isEmptyList(body: Uint8Array, member: JsonMember): boolean {
-  for (let at = member.valueStart + 1; at < member.valueEnd - 1; at++) if ((body[at] as number) > 0x20) return false
-  return true
 }
 
 /** Checks the body's JSON and passes its fields to `read`, which may refuse at any point. */
@@ -270,7 +247,7 @@ export function readFields<Value>(
   body: Uint8Array<ArrayBuffer>,
   read: (fields: EnvelopeFields) => Value,
 ): Value | Failure {
-  const members = readJsonMembers(body)
+  const members = readJson(body)
   return members instanceof JsonFault
     ? jsonFailure(members)
     : readRequest(() => read(new EnvelopeFields(body, members)))
@@ -301,14 +278,14 @@ const namesMax = 50
 
 /** `models` alone names the first one too. */
 export function routingFields(fields: EnvelopeFields): Pick<Envelope, 'model' | 'fallbacks' | 'providers'> {
-  if (!fields.members.find('models') && !fields.members.find('provider')) return { model: fields.text('model') }
-  const listed = fields.members.find('models') ? (namesIn(fields, 'models', fallbacksMax) ?? []) : []
+  if (!fields.members.get('models') && !fields.members.get('provider')) return { model: fields.text('model') }
+  const listed = fields.members.get('models') ? (namesIn(fields, 'models', fallbacksMax) ?? []) : []
   const model = listed[0] !== undefined && fields.value('model') === undefined ? listed[0] : fields.text('model')
   const fallbacks = [...new Set(listed)].filter((name) => name !== model)
   return {
     model,
     ...(fallbacks.length > 0 && { fallbacks }),
-    ...(fields.members.find('provider') && { providers: providerPreferences(fields) }),
+    ...(fields.members.get('provider') && { providers: providerPreferences(fields) }),
   }
 }
 
@@ -354,10 +331,7 @@ function namesIn(fields: RequestFields, name: string, max: number): readonly str
 
 /** The values of these members; a member that the body does not have is left out. */
 export function memberSpans({ members }: Envelope, ...names: readonly string[]): JsonSpan[] {
-  return names.flatMap((name) => {
-    const member = members.find(name)
-    return member ? [{ start: member.valueStart, end: member.valueEnd }] : []
-  })
+  return names.flatMap((name) => members.get(name) ?? [])
 }
 
 const noRoles: ReadonlySet<string> = new Set()
@@ -365,17 +339,18 @@ export const openaiInstructing: ReadonlySet<string> = new Set(['system', 'develo
 
 /** `name`: the list of messages, or one text. `instructing`: roles of messages that precede the caller's first one. */
 export function firstMessageSpans(
-  envelope: Envelope,
+  { members }: Envelope,
   name: 'messages' | 'input' | 'contents',
   instructing = noRoles,
 ): JsonSpan[] {
-  const [list] = memberSpans(envelope, name)
-  if (list === undefined || envelope.body[list.start] !== openBracket) return list ? [list] : []
-  return readJsonElementsUntil(envelope.body, list.start, list.end, (span) => {
-    const message = readJsonValueMembers(envelope.body, span.start, span.end)
-    const role = message instanceof JsonFault ? undefined : message.find('role')
-    return role === undefined || !instructing.has(memberText(envelope.body, role) ?? '')
-  })
+  const list = members.get(name)
+  if (list?.kind !== 'array') return list ? [list] : []
+  const spans: JsonSpan[] = []
+  for (let message = list.at(0); message; message = list.at(spans.length)) {
+    spans.push(message)
+    if (!instructing.has(message.get('role')?.string ?? '')) break
+  }
+  return spans
 }
 
 // ── Refusals that quote a value ──
@@ -486,15 +461,15 @@ export function parseBody<Value>(
   )
 }
 
-function createParseContext({ body, members }: Envelope): ParseContext {
-  // Nodes cache the positions of their children, so each container is scanned once.
-  const nodes = new Map<string, JsonNode | undefined>([['', JsonNode.root(body, members)]])
+function createParseContext({ members }: Envelope): ParseContext {
+  // Nodes remember their children, so each container is scanned once.
+  const nodes = new Map<string, JsonNode | undefined>([['', members]])
   const nodeAt = (pointer: string): JsonNode | undefined => {
     if (nodes.has(pointer)) return nodes.get(pointer)
     const slash = pointer.lastIndexOf('/')
     const step = pointer.slice(slash + 1)
     const parent = nodeAt(pointer.slice(0, slash))
-    const node = /^\d+$/.test(step) ? parent?.element(Number(step)) : parent?.member(step)
+    const node = /^\d+$/.test(step) ? parent?.at(Number(step)) : parent?.get(step)
     nodes.set(pointer, node)
     return node
   }

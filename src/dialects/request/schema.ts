@@ -71,26 +71,31 @@ export function* schemasIn(schema: unknown, keywords: SchemaKeywords): Generator
   }
 }
 
-/** A keyword's value with the schemas in it rewritten; undefined if it holds none. */
+/** A keyword's value with the schemas in it rewritten; undefined if it holds none. `name`: of the keyword. */
 export function rewriteSchemas(
-  name: string,
   value: JsonNode,
   keywords: SchemaKeywords,
   rewrite: (schema: JsonNode) => RawJson,
+  name = value.name,
 ): RawJson | undefined {
   const elements = keywords.list.has(name) ? value.elements() : undefined
   if (elements) return jsonArray(elements.map(rewrite))
   if (keywords.byName.has(name)) {
     const members = value.members()
-    return members ? jsonMembers(members.map(([field, schema]) => [field, rewrite(schema)] as const)) : value.text
+    return members ? jsonMembers(members.map((schema) => [schema.name, rewrite(schema)] as const)) : value.text
   }
   return keywords.one.has(name) ? rewrite(value) : undefined
 }
 
+/** Names and texts, for `jsonMembers`. */
+export function asWritten(members: readonly JsonNode[] = []): (readonly [name: string, value: RawJson])[] {
+  return members.map(({ name, text }) => [name, text])
+}
+
 /** The schema that a reference leads to; undefined if it is outside the document or does not exist. */
 export function definitionAt(reference: JsonNode, root: JsonNode): JsonNode | undefined {
-  const [, list, name] = /^#\/(\$defs|definitions)\/(.+)$/s.exec(String(JSON.parse(reference.text))) ?? []
-  return list && name ? root.member(list)?.member(name) : undefined
+  const [, list, name] = /^#\/(\$defs|definitions)\/(.+)$/s.exec(String(reference.value())) ?? []
+  return list && name ? root.get(list)?.get(name) : undefined
 }
 
 // Function parameters in the form OpenAI accepts: an object at the root, with `properties` even if empty, without a
@@ -118,9 +123,11 @@ function isAccepted(root: unknown): boolean {
 }
 
 function withProperties(root: JsonNode): JsonNode {
-  if ((root.member('properties')?.text ?? 'null') !== 'null') return root
-  const others = (root.members() ?? []).filter(([name]) => name !== 'properties')
-  return JsonNode.of(jsonMembers([...others.map(([name, { text }]) => [name, text] as const), ['properties', '{}']]))
+  const properties = root.get('properties')
+  if (properties && properties.kind !== 'null') return root
+  return JsonNode.of(
+    jsonMembers([...asWritten(root.members()).filter(([name]) => name !== 'properties'), ['properties', '{}']]),
+  )
 }
 
 // Tool schemas in the form that Anthropic and OpenAI accept: an object at the root, without a choice between schemas
@@ -145,18 +152,17 @@ export function toolSchema({ schema: raw, description }: Described): ToolSchema 
   const root = JsonNode.of(raw)
   const schema = objectRoot(root)
   if ('why' in schema) return schema.why
-  return combinators.some((name) => root.member(name)) ? fold(root, description) : { ...schema, description }
+  return combinators.some((name) => root.get(name)) ? fold(root, description) : { ...schema, description }
 }
 
 /** The schema with the type object at its root. */
 export function objectRoot(root: JsonNode): { readonly schema: RawJson } | { readonly why: string } {
   const members = root.members()
   if (!members) return { why: 'its schema must be a JSON object without repeated names' }
-  const type = root.member('type')?.text
+  const type = root.get('type')?.text
   if (type === '"object"') return { schema: root.text }
   if (!isObjectType(type)) return { why: `the root of its schema must have the type object, not ${type}` }
-  const others = members.flatMap(([name, node]) => (name === 'type' ? [] : [[name, node.text] as const]))
-  return { schema: jsonMembers([['type', '"object"'], ...others]) }
+  return { schema: jsonMembers([['type', '"object"'], ...asWritten(members).filter(([name]) => name !== 'type')]) }
 }
 
 export function isPlainObject(root: Readonly<Record<string, unknown>>): boolean {
@@ -170,17 +176,14 @@ function isObjectType(type: string | undefined): boolean {
   )
 }
 
-type Schema = ReadonlyMap<string, JsonNode>
-
 /** Merges the schemas under the root's combinators into one object. */
-function fold(node: JsonNode, description: string | undefined): ToolSchema | string {
-  const root: Schema = new Map(node.members())
+function fold(root: JsonNode, description: string | undefined): ToolSchema | string {
   const properties = new Map<string, RawJson[]>()
   addProperties(properties, root)
   const required = requiredOf(root)
   const notes: string[] = []
   for (const name of combinators) {
-    const branches = branchesOf(node, name)
+    const branches = branchesOf(root, name)
     if (typeof branches === 'string') return branches
     if (branches.length === 0) continue
     for (const branch of branches) addProperties(properties, branch)
@@ -196,7 +199,7 @@ function fold(node: JsonNode, description: string | undefined): ToolSchema | str
     ['type', '"object"'],
     ['properties', jsonMembers(merged)],
     ['required', required.size > 0 ? jsonArray([...required].map(jsonString)) : undefined],
-    ...[...root].flatMap(([name, node]) => (mergedAtRoot.has(name) ? [] : [[name, node.text] as const])),
+    ...asWritten(root.members()).filter(([name]) => !mergedAtRoot.has(name)),
   ])
   const described = notes.length > 0 ? [description, notes.join(' ')].filter(Boolean).join('\n\n') : description
   return { schema, folded: true, description: described }
@@ -205,9 +208,9 @@ function fold(node: JsonNode, description: string | undefined): ToolSchema | str
 const mergedAtRoot = new Set(['type', 'properties', 'required', 'additionalProperties', ...combinators])
 
 /** Returns a string with the reason if the branches cannot be merged. */
-function branchesOf(root: JsonNode, name: string): Schema[] | string {
-  const branches: Schema[] = []
-  const nodes = root.member(name)?.elements() ?? []
+function branchesOf(root: JsonNode, name: string): JsonNode[] | string {
+  const branches: JsonNode[] = []
+  const nodes = root.get(name)?.elements() ?? []
   if (nodes.length > branchesMax) return `\`${name}\` at the root of its schema has more than ${branchesMax} schemas`
   for (const node of nodes) {
     const branch = resolveBranch(node, root)
@@ -218,31 +221,30 @@ function branchesOf(root: JsonNode, name: string): Schema[] | string {
 }
 
 /** A plain object schema, or a reference to one inside the document; otherwise undefined. */
-function resolveBranch(node: JsonNode, root: JsonNode): Schema | undefined {
-  const reference = node.member('$ref')
-  const members = (reference ? definitionAt(reference, root) : node)?.members()
-  if (!members) return undefined
-  const branch = new Map(members)
-  const isPlain = isObjectType(branch.get('type')?.text) && !['$ref', ...combinators].some((word) => branch.has(word))
-  return isPlain ? branch : undefined
+function resolveBranch(node: JsonNode, root: JsonNode): JsonNode | undefined {
+  const reference = node.get('$ref')
+  const branch = reference ? definitionAt(reference, root) : node
+  if (!branch?.members() || !isObjectType(branch.get('type')?.text)) return undefined
+  return ['$ref', ...combinators].some((word) => branch.get(word)) ? undefined : branch
 }
 
-function addProperties(properties: Map<string, RawJson[]>, schema: Schema): void {
-  for (const [name, node] of schema.get('properties')?.members() ?? []) {
+function addProperties(properties: Map<string, RawJson[]>, schema: JsonNode): void {
+  for (const { name, text } of schema.get('properties')?.members() ?? []) {
     const known = properties.get(name) ?? []
-    if (!known.includes(node.text)) properties.set(name, [...known, node.text])
+    if (!known.includes(text)) properties.set(name, [...known, text])
   }
 }
 
-function requiredOf(schema: Schema): Set<string> {
-  const names = listOf(JSON.parse(schema.get('required')?.text ?? '[]'))
+function requiredOf(schema: JsonNode): Set<string> {
+  const names = listOf(schema.get('required')?.value())
   return new Set(names.filter((name) => typeof name === 'string'))
 }
 
-function noteOn(name: 'oneOf' | 'anyOf', branches: readonly Schema[]): string {
+function noteOn(name: 'oneOf' | 'anyOf', branches: readonly JsonNode[]): string {
   const sets = branches.map((branch) => {
     const fields = [...requiredOf(branch)]
-    const names = fields.length > 0 ? fields : [...(branch.get('properties')?.members() ?? [])].map(([field]) => field)
+    const names =
+      fields.length > 0 ? fields : (branch.get('properties')?.members() ?? []).map(({ name: field }) => field)
     return names.join(', ') || 'nothing more'
   })
   const count = name === 'oneOf' ? 'exactly one' : 'at least one'
@@ -258,14 +260,12 @@ function lacksArrayItems(schema: unknown): boolean {
 
 /** The original text if no change is needed. */
 function addItems(schema: JsonNode): RawJson {
-  const members = lacksArrayItems(parseJson(schema.text)) ? schema.members() : undefined
+  const members = lacksArrayItems(schema.value()) ? schema.members() : undefined
   if (!members) return schema.text
-  const type: unknown = JSON.parse(schema.member('type')?.text ?? 'null')
+  const type = schema.get('type')?.value()
   return jsonMembers([
-    ...members.map(
-      ([name, value]) => [name, rewriteSchemas(name, value, allKeywords, addItems) ?? value.text] as const,
-    ),
-    ['items', mayBe({ type }, 'array') && !schema.member('items') ? '{}' : undefined],
+    ...members.map((each) => [each.name, rewriteSchemas(each, allKeywords, addItems) ?? each.text] as const),
+    ['items', mayBe({ type }, 'array') && !schema.get('items') ? '{}' : undefined],
   ])
 }
 

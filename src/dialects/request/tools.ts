@@ -20,7 +20,7 @@ import {
 import { isRecord, jsonArray, jsonMembers, jsonString, parseJson, recordOf, textOf } from '../canonical/json.ts'
 import type { TargetRules } from '../canonical/target-rules.ts'
 import { refuseAt, refusePrefill, reportUnsupported, shownCallId, shownWord, type WarningList } from './fields.ts'
-import { SchemaBudget } from './schema.ts'
+import { asWritten, SchemaBudget } from './schema.ts'
 
 /** The calls of one assistant turn that share an id, in order. */
 interface OpenCalls {
@@ -251,17 +251,17 @@ export class ArgumentNames {
     // Each new name costs a hash. Over budget, the provider will refuse the names.
     if (all.every((name) => legalArgument.test(name)) || this.#schemas.take(schema) !== undefined) return schema
     const root = JsonNode.of(schema)
-    const fields = root.member('properties')?.members()
+    const fields = root.get('properties')?.members()
     // Duplicate names: leave the error to the provider.
     if (!fields) return schema
     const legalNames = new ToolNames(all, argumentNameMax, legalArgument)
     const names = new Map(all.map((name) => [name, legalNames.sent(name)] as const))
     this.#byTool.set(tool, names)
     const required = root
-      .member('required')
+      .get('required')
       ?.elements()
       ?.map((each) => renamedRequired(each, names))
-    const members = new Map((root.members() ?? []).map(([name, value]) => [name, value.text]))
+    const members = new Map(asWritten(root.members()))
     members.set('properties', renamedFields(fields, names))
     if (required) members.set('required', jsonArray(required))
     return jsonMembers([...members])
@@ -284,13 +284,12 @@ function reversed(names: SentNames): ReadonlyMap<string, string> {
   return new Map([...names].flatMap(([name, sent]) => (name === sent ? [] : [[sent, name] as const])))
 }
 
-function renamedFields(fields: readonly (readonly [string, JsonNode])[], names: SentNames): RawJson {
-  return jsonMembers(fields.map(([name, value]) => [names.get(name) ?? name, value.text] as const))
+function renamedFields(fields: readonly JsonNode[], names: SentNames): RawJson {
+  return jsonMembers(fields.map(({ name, text }) => [names.get(name) ?? name, text] as const))
 }
 
-function renamedRequired({ text }: JsonNode, names: SentNames): RawJson {
-  const name: unknown = JSON.parse(text)
-  return typeof name === 'string' ? jsonString(names.get(name) ?? name) : text
+function renamedRequired({ string: name, text }: JsonNode, names: SentNames): RawJson {
+  return name === undefined ? text : jsonString(names.get(name) ?? name)
 }
 
 // The arguments of a tool call, which models write as text, as dialects need them: JSON text or an object. The model's

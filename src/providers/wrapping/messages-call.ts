@@ -3,26 +3,12 @@
 // the same from turn to turn comes first: one host looks up cached prompts by the beginning of the body
 // (anthropics/anthropic-sdk-python#1927, 2026-09).
 
-import { removeMembers } from '../../dialects/byte-lane/edits.ts'
 import { isRecord, listOf } from '../../dialects/canonical/json.ts'
 import type { Warning } from '../../dialects/canonical/translation.ts'
 import { pointerStep, WarningList } from '../../dialects/request/fields.ts'
 import { assert, type Failure } from '../../kernel/failure.ts'
-import { hasBytes, utf8Text } from '../../wire/bytes.ts'
-import {
-  type ByteEdit,
-  JsonFault,
-  type JsonMember,
-  type JsonMembers,
-  memberBoolean,
-  memberKind,
-  memberText,
-  readJsonElements,
-  readJsonElementsUntil,
-  readJsonMembers,
-  readJsonValueMembers,
-  spliceBytes,
-} from '../../wire/json.ts'
+import { hasBytes } from '../../wire/bytes.ts'
+import { JsonEdits, JsonFault, type JsonNode, readJson } from '../../wire/json.ts'
 import type { Endpoint, UpstreamResponse } from '../provider.ts'
 
 export interface WrappedCall {
@@ -67,26 +53,25 @@ export function readMessagesCall(
 ): MessagesCall {
   const warnings = new WarningList()
   const betas = knownBetas(headers['anthropic-beta'] ?? '', endpoint, warnings)
-  const all = membersOf(given)
-  const { edits, lost } = findLocked(given, all, betas)
-  for (const place of lost) warnings.add(`${place.slice(place.lastIndexOf('/') + 1)}_dropped`, place)
-  const body = edits.length === 0 ? given : spliceBytes(given, edits)
-  const members = body === given ? all : membersOf(body)
-  const model = members.find('model')
-  const stream = members.find('stream')
+  const edits = new JsonEdits(given)
+  const asked = rootOf(given)
+  for (const place of removeLocked(asked, betas, edits)) {
+    warnings.add(`${place.slice(place.lastIndexOf('/') + 1)}_dropped`, place)
+  }
+  const root = edits.isEmpty ? asked : rootOf(edits.apply())
   return {
-    model: (model && memberText(body, model)) ?? '',
-    isStreamed: stream !== undefined && memberBoolean(body, stream) === true,
+    model: root.get('model')?.string ?? '',
+    isStreamed: root.get('stream')?.kind === 'true',
     betas,
     warnings: warnings.list,
-    stubTools: () => stubTools(body, members),
+    stubTools: () => stubTools(root),
     bodyWith(first, except) {
       const left = new Set([...except, ...Object.keys(first)])
-      const kept = members.list.filter(({ name }) => !left.has(name))
+      const kept = (root.members() ?? []).filter(({ name }) => !left.has(name))
       const last = kept.filter(({ name }) => name === 'messages')
       const pieces: Uint8Array[] = [new TextEncoder().encode(JSON.stringify(first).slice(0, -1))]
-      for (const { start, valueEnd } of [...kept.filter((each) => !last.includes(each)), ...last]) {
-        pieces.push(comma, body.subarray(start, valueEnd))
+      for (const { nameStart, end } of [...kept.filter((each) => !last.includes(each)), ...last]) {
+        pieces.push(comma, root.bytes.subarray(nameStart, end))
       }
       return new Uint8Array(Buffer.concat([...pieces, closing]))
     },
@@ -96,10 +81,10 @@ export function readMessagesCall(
 const comma = new TextEncoder().encode(',')
 const closing = new TextEncoder().encode('}')
 
-function membersOf(body: Uint8Array): JsonMembers {
-  const members = readJsonMembers(body)
-  assert(!(members instanceof JsonFault), 'a body that was checked or rendered here')
-  return members
+function rootOf(body: Uint8Array): JsonNode {
+  const root = readJson(body)
+  assert(!(root instanceof JsonFault), 'a body that was checked or rendered here')
+  return root
 }
 
 /** A flag that the host does not know would be a 400. */
@@ -123,22 +108,18 @@ const toolUse = Buffer.from('"tool_use"')
  * Some hosts refuse tool calls in a history whose tools are not defined. Defines the called tools by name, and forbids
  * calling them, because the caller offers none.
  */
-function stubTools(body: Uint8Array, members: JsonMembers): object | undefined {
-  const messages = members.find('messages')
-  if (!messages || !hasBytes(body, toolUse) || offersTools(body, members.find('tools'))) return undefined
-  const choice = parsed(body, members.find('tool_choice'))
+function stubTools(root: JsonNode): object | undefined {
+  const messages = root.get('messages')
+  const tools = root.get('tools')
+  const offersTools = tools && tools.kind !== 'null' && !(tools.kind === 'array' && tools.isEmpty)
+  if (!messages || !hasBytes(root.bytes, toolUse) || offersTools) return undefined
+  const choice = root.get('tool_choice')?.value()
   // A caller that demands a call of no tool is wrong, and the host says so.
   if (isRecord(choice) && (choice.type === 'any' || choice.type === 'tool')) return undefined
-  const names = new Set(calledNames(parsed(body, messages)))
+  const names = new Set(calledNames(messages.value()))
   if (names.size === 0) return undefined
-  const tools = [...names].map((name) => ({ name, input_schema: { type: 'object' } }))
-  return { tools, tool_choice: { type: 'none' } }
-}
-
-function offersTools(body: Uint8Array, tools: JsonMember | undefined): boolean {
-  if (!tools || memberKind(body, tools) === 'null') return false
-  if (memberKind(body, tools) !== 'array') return true
-  return readJsonElementsUntil(body, tools.valueStart, tools.valueEnd, () => true).length > 0
+  const stubs = [...names].map((name) => ({ name, input_schema: { type: 'object' } }))
+  return { tools: stubs, tool_choice: { type: 'none' } }
 }
 
 function calledNames(messages: unknown): string[] {
@@ -147,10 +128,6 @@ function calledNames(messages: unknown): string[] {
     .flatMap((block) =>
       isRecord(block) && block.type === 'tool_use' && typeof block.name === 'string' ? block.name : [],
     )
-}
-
-function parsed(body: Uint8Array, member: JsonMember | undefined): unknown {
-  return member && JSON.parse(utf8Text(body, member.valueStart, member.valueEnd))
 }
 
 /** The headers of the dialect have no meaning there. */
@@ -193,44 +170,25 @@ const locks: readonly Lock[] = [
 /** Names of members to remove, or what to remove inside the member of that name. */
 type Removals = Map<string, 'remove' | Removals>
 
-export interface LockedMembers {
-  /** In order and not overlapping. */
-  readonly edits: readonly ByteEdit[]
-  /** JSON pointers to those that asked for something. */
-  readonly lost: readonly string[]
-}
-
-/** `betas`: the flags that go to the host. */
-export function findLocked(body: Uint8Array, members: JsonMembers, betas: readonly string[]): LockedMembers {
-  const edits: ByteEdit[] = []
+/** Returns the JSON pointers of those that asked for something. `betas`: the flags that go to the host. */
+function removeLocked(root: JsonNode, betas: readonly string[], edits: JsonEdits): readonly string[] {
   const lost: string[] = []
-  const inObject = (object: JsonMembers, removals: Removals, pointer: string): void => {
-    const removed: string[] = []
-    for (const member of object.list) {
+  // The host judges values that are not objects or that repeat a name.
+  const inObject = (object: JsonNode, removals: Removals, pointer: string): void => {
+    for (const member of object.members() ?? []) {
       const found = removals.get(member.name)
       const place = pointer + pointerStep(member.name)
       if (found === 'remove') {
-        removed.push(member.name)
-        const kind = memberKind(body, member)
-        if (kind !== 'false' && kind !== 'null') lost.push(place)
-      } else if (found && mayName(body.subarray(member.valueStart, member.valueEnd), found)) {
-        inValue(member, found, place)
+        edits.remove(member)
+        if (member.kind !== 'false' && member.kind !== 'null') lost.push(place)
+      } else if (found && mayName(member, found)) {
+        inObject(member, found, place)
+        for (const [i, element] of (member.elements() ?? []).entries()) inObject(element, found, place + pointerStep(i))
       }
     }
-    edits.push(...removeMembers(object, removed))
   }
-  const inValue = (member: JsonMember, removals: Removals, pointer: string): void => {
-    const { valueStart, valueEnd } = member
-    const isList = memberKind(body, member) === 'array'
-    const spans = isList ? readJsonElements(body, valueStart, valueEnd) : [{ start: valueStart, end: valueEnd }]
-    for (const [i, { start, end }] of spans.entries()) {
-      const object = readJsonValueMembers(body, start, end)
-      // The host judges values that are not objects or that repeat a name.
-      if (!(object instanceof JsonFault)) inObject(object, removals, isList ? pointer + pointerStep(i) : pointer)
-    }
-  }
-  inObject(members, removalsFor(betas), '')
-  return { edits: edits.sort((a, b) => a.start - b.start), lost }
+  inObject(root, removalsFor(betas), '')
+  return lost
 }
 
 function removalsFor(betas: readonly string[]): Removals {
@@ -252,9 +210,9 @@ function removalsFor(betas: readonly string[]): Removals {
 const escaped = Buffer.from('\\u00')
 
 /** Long lists are only taken apart where there is something to find; a name can be written with escapes. */
-function mayName(bytes: Uint8Array, removals: Removals): boolean {
-  if (hasBytes(bytes, escaped)) return true
+function mayName(value: JsonNode, removals: Removals): boolean {
+  if (value.includes(escaped)) return true
   return [...removals].some(([name, inner]) =>
-    inner === 'remove' ? hasBytes(bytes, Buffer.from(name)) : mayName(bytes, inner),
+    inner === 'remove' ? value.includes(Buffer.from(name)) : mayName(value, inner),
   )
 }

@@ -2,9 +2,10 @@
 // the cost in the usage of message_delta.
 
 import { closeBrace, utf8Text } from '../../../wire/bytes.ts'
-import { JsonSpans, JsonTextMeter, spliceBytes } from '../../../wire/json.ts'
+import { JsonEdits, type JsonNode, peekJson } from '../../../wire/json.ts'
+import { JsonTextMeter } from '../../../wire/json-text-meter.ts'
 import { sseEvent } from '../../../wire/sse.ts'
-import { createReplyRelay, isObject, modelEdit, parseSpan, RecordRelay } from '../../byte-lane/relay.ts'
+import { createReplyRelay, RecordRelay } from '../../byte-lane/relay.ts'
 import { recordOf } from '../../canonical/json.ts'
 import { readErrorObject } from '../errors.ts'
 import { countsOutput, mergeUsage, readUsage, renderDeltaUsage, renderUsage, type UsageMembers } from '../usage.ts'
@@ -16,8 +17,6 @@ const textMeter = new JsonTextMeter(['text', 'thinking', 'partial_json'])
 const toolNameMeter = new JsonTextMeter(['name'])
 
 export class MessagesStreamRelay extends RecordRelay {
-  readonly #json = new JsonSpans(['type', 'message', 'usage', 'delta', 'content_block', 'error'])
-  readonly #message = new JsonSpans(['model', 'usage'])
   #usageSeen: UsageMembers = {}
   #searches = 0
   #started = false
@@ -29,26 +28,28 @@ export class MessagesStreamRelay extends RecordRelay {
   }
 
   protected read(record: Uint8Array): void {
+    const { dataStart, dataEnd, eventStart, eventEnd } = this.sse
+    const named = eventStart >= 0 ? utf8Text(record, eventStart, eventEnd) : undefined
+    if (named === 'content_block_delta' && this.#looksWhole(record)) return this.#passDelta(record)
+    const event = peekJson(record, dataStart, dataEnd)
     // An invalid record is dropped; a stream without an end still fails.
-    if (!this.#isWhole(record)) return
-    switch (this.#typeOf(record)) {
+    if (!event) return
+    // The event line names the type; some hosts only name it in the data.
+    switch (named ?? event.get('type')?.string) {
       case 'content_block_delta':
-        this.meaningful = true
-        this.outputBytes += textMeter.count(record, this.sse.dataStart, this.sse.dataEnd)
-        return this.pass(record)
+        return this.#passDelta(record)
       case 'message_start':
-        return this.#readStart(record)
+        return this.#readStart(record, event.get('message'))
       case 'content_block_start':
-        this.#readBlock(record)
-        this.outputBytes += toolNameMeter.count(record, this.sse.dataStart, this.sse.dataEnd)
+        this.#readBlock(recordOf(event.get('content_block')?.value()))
+        this.outputBytes += toolNameMeter.count(record, dataStart, dataEnd)
         return this.pass(record)
       case 'message_delta':
-        return this.#readDelta(record)
+        return this.#readDelta(record, event)
       case 'message_stop':
         return this.finish(record)
       case 'error':
-        this.#json.read(record, this.sse.dataStart, this.sse.dataEnd)
-        this.fault = readErrorObject(parseSpan(record, this.#json.of.error))
+        this.fault = readErrorObject(event.get('error')?.value())
         return
       default:
         // ping, content_block_stop, and future event types
@@ -56,42 +57,27 @@ export class MessagesStreamRelay extends RecordRelay {
     }
   }
 
-  /**
-   * Whether the data is a complete object. Deltas end with two braces, and a truncated one hardly ever does, so those
-   * are not parsed.
-   */
-  #isWhole(record: Uint8Array): boolean {
-    const { dataStart, dataEnd } = this.sse
+  /** Deltas end with two braces, and a truncated one hardly ever does, so they are not parsed once the first has been. */
+  #looksWhole(record: Uint8Array): boolean {
+    const { dataEnd } = this.sse
     const endsTwice = record[dataEnd - 1] === closeBrace && record[dataEnd - 2] === closeBrace
-    if (endsTwice && this.meaningful && !this.isUnterminated) return true
-    return this.#json.read(record, dataStart, dataEnd)
+    return endsTwice && this.meaningful && !this.isUnterminated
   }
 
-  /** The event line names the type; some hosts only name it in the data. */
-  #typeOf(record: Uint8Array): string {
-    const sse = this.sse
-    if (sse.eventStart >= 0) return utf8Text(record, sse.eventStart, sse.eventEnd)
-    if (!this.#json.read(record, sse.dataStart, sse.dataEnd)) return ''
-    const type = parseSpan(record, this.#json.of.type)
-    return typeof type === 'string' ? type : ''
+  #passDelta(record: Uint8Array): void {
+    this.meaningful = true
+    this.outputBytes += textMeter.count(record, this.sse.dataStart, this.sse.dataEnd)
+    this.pass(record)
   }
 
-  #readStart(record: Uint8Array): void {
+  #readStart(record: Uint8Array, message: JsonNode | undefined): void {
     this.#started = true
-    const { message } = this.#json.of
-    const read =
-      this.#json.read(record, this.sse.dataStart, this.sse.dataEnd) &&
-      this.#message.read(record, message.start, message.end)
-    if (!read) return this.pass(record)
-    const { model, usage } = this.#message.of
-    this.#merge(parseSpan(record, usage))
-    const named = modelEdit(record, model, this.context.modelJson, message.start)
-    this.passEdited(record, named.start, named.end, named.bytes)
+    if (!message?.members()) return this.pass(record)
+    this.#merge(message.get('usage')?.value())
+    this.passNamed(record, message)
   }
 
-  #readBlock(record: Uint8Array): void {
-    if (!this.#json.read(record, this.sse.dataStart, this.sse.dataEnd)) return
-    const { type, name } = recordOf(parseSpan(record, this.#json.of.content_block))
+  #readBlock({ type, name }: Readonly<Record<string, unknown>>): void {
     // A block of text or thinking starts empty; any other is output by itself.
     if (type !== undefined && type !== 'text' && type !== 'thinking') this.meaningful = true
     if (type !== 'server_tool_use' || name !== 'web_search') return
@@ -100,16 +86,17 @@ export class MessagesStreamRelay extends RecordRelay {
     this.#merge({ server_tool_use: { web_search_requests: this.#searches } })
   }
 
-  #readDelta(record: Uint8Array): void {
-    const { usage, delta } = this.#json.of
-    if (!this.#json.read(record, this.sse.dataStart, this.sse.dataEnd)) return this.pass(record)
+  #readDelta(record: Uint8Array, event: JsonNode): void {
     // An end without a reason or content is an empty answer.
-    if (!this.meaningful) this.meaningful = typeof recordOf(parseSpan(record, delta)).stop_reason === 'string'
+    if (!this.meaningful) this.meaningful = event.get('delta')?.get('stop_reason')?.kind === 'string'
     const atStart = this.usageSoFar
-    const said = isObject(record, usage) ? parseSpan(record, usage) : undefined
+    const usage = event.get('usage')
+    const said = usage?.kind === 'object' ? usage.value() : undefined
     this.#merge(said)
     const reported = countsOutput(said) ? readUsage(this.#usageSeen) : undefined
-    this.pass(spliceBytes(record, [this.quote(record, usage, reported, atStart, this.sse.dataEnd)]))
+    const edits = new JsonEdits(record)
+    this.quote(edits, event, reported, atStart)
+    this.pass(edits.apply())
   }
 
   #merge(usage: unknown): void {

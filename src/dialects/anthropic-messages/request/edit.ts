@@ -2,19 +2,9 @@
 // history, a cap, speed or model that is not paid for, and, for hosts that do not use it, Anthropic's billing line.
 // Everything else is forwarded byte for byte.
 
-import { hasBytes, openBracket } from '../../../wire/bytes.ts'
-import { type ByteEdit, type JsonMembers, type JsonSpan, memberKind, readJsonElements } from '../../../wire/json.ts'
-import {
-  BodyEdits,
-  byStart,
-  type EditedRequest,
-  elementsOf,
-  objectAt,
-  type PaidMembers,
-  type RequestEdits,
-  removeSpans,
-  textAt,
-} from '../../byte-lane/edits.ts'
+import { hasBytes } from '../../../wire/bytes.ts'
+import type { JsonNode } from '../../../wire/json.ts'
+import { BodyEdits, type EditedRequest, type PaidMembers, type RequestEdits, textIn } from '../../byte-lane/edits.ts'
 import { isOwnSignature } from '../../canonical/signature.ts'
 import type { Envelope } from '../../canonical/translation.ts'
 
@@ -27,14 +17,15 @@ const paid: PaidMembers = {
 }
 
 export function editRequest(envelope: Envelope, edits: RequestEdits): EditedRequest {
-  const { members } = envelope
   const body = new BodyEdits(envelope, edits)
   body.nameModel()
-  body.changes.push(...stripGatewayBlocks(envelope.body, members))
-  if (edits.rules.attributionLine === false) body.changes.push(...attributionEdits(envelope.body, members))
-  const written = members.find('max_tokens')
-  const cap = body.cap(written)
-  if (written && cap !== envelope.outputCap) body.replace(written, String(cap))
+  if (gatewayBlockMarkers.some((marker) => hasBytes(envelope.body, marker))) removeGatewayBlocks(body)
+  if (edits.rules.attributionLine === false && hasBytes(envelope.body, billingPrefixBytes)) {
+    for (const block of body.root.get('system')?.elements() ?? []) if (isAttribution(block)) body.remove(block)
+  }
+  const written = body.root.get('max_tokens')
+  const cap = body.cap(written && '/max_tokens')
+  if (written && cap !== envelope.outputCap) body.set(written, String(cap))
   body.removeUnpaid(paid)
   return body.finish()
 }
@@ -45,35 +36,25 @@ export function editRequest(envelope: Envelope, edits: RequestEdits): EditedRequ
 /** Almost no body contains any of these, so bodies are searched for them first. JSON writers differ in the space. */
 const gatewayBlockMarkers = ['"tg1.', '"text":""', '"text": ""'].map((text) => Buffer.from(text))
 
-/** In order, without overlap. */
-export function stripGatewayBlocks(body: Uint8Array, members: JsonMembers): ByteEdit[] {
-  if (!gatewayBlockMarkers.some((marker) => hasBytes(body, marker))) return []
-  const spans = elementsOf(body, members.find('messages'))
-  const inside = spans.map((span) => editsOfMessage(body, span))
-  const whole = removeSpans(spans, (i) => inside[i] === 'all')
-  const parts = inside.flatMap((edits) => (edits === 'all' ? [] : edits))
-  return [...whole, ...parts].sort(byStart)
+/** A message goes as a whole if it has no other blocks. */
+function removeGatewayBlocks(body: BodyEdits): void {
+  for (const message of body.root.get('messages')?.elements() ?? []) {
+    if (textIn(message, 'role') !== 'assistant') continue
+    const blocks = message.get('content')?.elements() ?? []
+    const ours = blocks.filter(isGatewayBlock)
+    if (ours.length > 0 && ours.length === blocks.length) body.remove(message)
+    else for (const block of ours) body.remove(block)
+  }
 }
 
-function editsOfMessage(body: Uint8Array, span: JsonSpan): ByteEdit[] | 'all' {
-  const message = objectAt(body, span)
-  if (textAt(body, message?.find('role')) !== 'assistant') return []
-  const blocks = elementsOf(body, message?.find('content'))
-  const isOurs = blocks.map((block) => isGatewayBlock(body, block))
-  if (isOurs.length > 0 && isOurs.every(Boolean)) return 'all'
-  return removeSpans(blocks, (i) => isOurs[i] === true)
-}
-
-function isGatewayBlock(body: Uint8Array, span: JsonSpan): boolean {
-  const block = objectAt(body, span)
-  const text = block?.find('text')
-  switch (textAt(body, block?.find('type'))) {
+function isGatewayBlock(block: JsonNode): boolean {
+  switch (textIn(block, 'type')) {
     case 'text':
-      return text !== undefined && memberKind(body, text) === 'string' && textAt(body, text) === ''
+      return block.get('text')?.string === ''
     case 'thinking':
-      return isOwnSignature(textAt(body, block?.find('signature')))
+      return isOwnSignature(textIn(block, 'signature'))
     case 'redacted_thinking':
-      return isOwnSignature(textAt(body, block?.find('data')))
+      return isOwnSignature(textIn(block, 'data'))
     default:
       return false
   }
@@ -84,8 +65,6 @@ function isGatewayBlock(body: Uint8Array, span: JsonSpan): boolean {
 
 const billingPrefix = 'x-anthropic-billing-header'
 const billingPrefixBytes = Buffer.from(billingPrefix)
-/** The line has about a hundred bytes and comes first. */
-const headBytes = 512
 
 /**
  * The text without the line at its start; undefined = nothing is left. Intermediate tools may have joined it with other
@@ -98,20 +77,12 @@ export function withoutAttribution(text: string): string | undefined {
 }
 
 /** The offset in a list of system blocks after the line; the start of the list if there is no line. */
-export function behindAttribution(body: Uint8Array, system: JsonSpan): number {
-  const first = Buffer.from(body.buffer, body.byteOffset + system.start, Math.min(headBytes, system.end - system.start))
-  if (first[0] !== openBracket || !first.includes(billingPrefixBytes)) return system.start
-  const spans = readJsonElements(body, system.start, system.end)
-  return isAttribution(body, spans[0]) ? (spans[1]?.start ?? system.end) : system.start
+export function behindAttribution(system: JsonNode): number {
+  const first = system.at(0)
+  return first && isAttribution(first) ? (system.at(1)?.start ?? system.end) : system.start
 }
 
-/** Removes the blocks that consist only of the line. */
-export function attributionEdits(body: Uint8Array, members: JsonMembers): ByteEdit[] {
-  const spans = hasBytes(body, billingPrefixBytes) ? elementsOf(body, members.find('system')) : []
-  return removeSpans(spans, (i) => isAttribution(body, spans[i]))
-}
-
-function isAttribution(body: Uint8Array, span: JsonSpan | undefined): boolean {
-  const block = span && objectAt(body, span)
-  return withoutAttribution(textAt(body, block?.find('text'))) === undefined
+/** Searches the bytes first: other blocks may be long, and are not decoded. */
+function isAttribution(block: JsonNode): boolean {
+  return block.includes(billingPrefixBytes) && withoutAttribution(textIn(block, 'text')) === undefined
 }

@@ -3,8 +3,9 @@
 
 import { JsonNode } from '../../../wire/json.ts'
 import type { RawJson } from '../../canonical/conversation.ts'
-import { jsonArray, jsonMembers, jsonString, parseJson } from '../../canonical/json.ts'
+import { jsonArray, jsonMembers, jsonString } from '../../canonical/json.ts'
 import {
+  asWritten,
   definitionAt,
   rewriteSchemas,
   SchemaBudget,
@@ -78,16 +79,17 @@ class Narrowing {
     const kept = new Map<string, RawJson>()
     const described: string[] = []
     const orNull = nullableType(node)
-    for (const [name, value] of members) {
-      if (name === 'nullable' && (orNull || value.text === 'false')) continue
-      if (!this.#keep(name, value, kept) && !isIgnored(name)) described.push(`${name}: ${value.text}`)
+    for (const member of members) {
+      const { name } = member
+      if (name === 'nullable' && (orNull || member.kind === 'false')) continue
+      if (!this.#keep(member, kept) && !isIgnored(name)) described.push(`${name}: ${member.text}`)
     }
     if (orNull) {
       this.rewritten = true
       kept.set('type', orNull)
     }
     if (described.length > 0) this.loosened = true
-    const words = [textOf(node.member('description')), described.length > 0 ? `(${described.join(', ')})` : '']
+    const words = [node.get('description')?.string, described.length > 0 ? `(${described.join(', ')})` : '']
     const description = words.filter(Boolean).join(' ')
     if (description !== '') kept.set('description', jsonString(description))
     if (isObjectSchema(node)) this.#close(node, kept)
@@ -95,41 +97,42 @@ class Narrowing {
   }
 
   #merged(node: JsonNode): JsonNode {
-    const elements = node.member('allOf')?.elements()
+    const elements = node.get('allOf')?.elements()
     if (!elements || elements.every(isAcceptedInAllOf)) return node
     this.rewritten = true
     return mergeAllOf(node, this.root, this.merges) ?? node
   }
 
   /** false = the provider cannot enforce it. */
-  #keep(name: string, value: JsonNode, kept: Map<string, RawJson>): boolean {
+  #keep(member: JsonNode, kept: Map<string, RawJson>): boolean {
     // anyOf is the nearest equivalent of oneOf.
-    const word = name === 'oneOf' ? 'anyOf' : name
-    const schema = this.#inside(name, value)
+    const word = member.name === 'oneOf' ? 'anyOf' : member.name
+    const schema = this.#inside(member)
     if (schema === undefined || kept.has(word)) return false
-    if (word !== name) this.rewritten = true
+    if (word !== member.name) this.rewritten = true
     kept.set(word, schema)
     return true
   }
 
-  #inside(name: string, value: JsonNode): RawJson | undefined {
-    if (enforced.has(name) || isEnforced(name, value)) return value.text
-    if (name === 'allOf' && !value.elements()?.every(isAcceptedInAllOf)) return undefined
-    if (holders.list.has(name) && !value.elements()) return value.text
-    return rewriteSchemas(name, value, holders, (each) => this.narrow(each))
+  #inside(member: JsonNode): RawJson | undefined {
+    const { name } = member
+    if (enforced.has(name) || isEnforced(member)) return member.text
+    if (name === 'allOf' && !member.elements()?.every(isAcceptedInAllOf)) return undefined
+    if (holders.list.has(name) && member.kind !== 'array') return member.text
+    return rewriteSchemas(member, holders, (each) => this.narrow(each))
   }
 
   /** The provider only accepts closed objects. */
   #close(node: JsonNode, kept: Map<string, RawJson>): void {
-    const others = node.member('additionalProperties')?.text
-    const namesFields = (node.member('properties')?.members() ?? []).length > 0
+    const others = node.get('additionalProperties')?.text
+    const namesFields = (node.get('properties')?.members() ?? []).length > 0
     const isElsewhere = !namesFields && namesFieldsElsewhere(node)
     if (others !== 'false' || isElsewhere) this.rewritten = true
     if (isElsewhere) {
       kept.delete('type')
       return
     }
-    const isOpen = others === undefined ? !namesFields || node.member('patternProperties') : others !== 'false'
+    const isOpen = others === undefined ? !namesFields || node.get('patternProperties') : others !== 'false'
     if (isOpen) this.tightened = true
     kept.set('additionalProperties', 'false')
   }
@@ -142,26 +145,26 @@ function isIgnored(name: string): boolean {
 
 /** `nullable` as a type union, if only the type constrains the value. */
 function nullableType(node: JsonNode): RawJson | undefined {
-  const type = textOf(node.member('type'))
-  if (node.member('nullable')?.text !== 'true' || type === undefined) return undefined
-  const isElsewhere = ['enum', 'const', '$ref', ...holders.list].some((name) => node.member(name))
+  const type = node.get('type')?.string
+  if (node.get('nullable')?.text !== 'true' || type === undefined) return undefined
+  const isElsewhere = ['enum', 'const', '$ref', ...holders.list].some((name) => node.get(name))
   return isElsewhere ? undefined : jsonArray([jsonString(type), '"null"'])
 }
 
-function isEnforced(name: string, value: JsonNode): boolean {
-  if (name === 'format') return formats.includes(textOf(value) ?? '')
-  return name === 'minItems' && (value.text === '0' || value.text === '1')
+function isEnforced(member: JsonNode): boolean {
+  if (member.name === 'format') return formats.includes(member.string ?? '')
+  return member.name === 'minItems' && (member.text === '0' || member.text === '1')
 }
 
 /** It contains neither references nor objects, which would be closed separately. */
-function isAcceptedInAllOf({ text }: JsonNode): boolean {
-  return schemasIn(parseJson(text), holders).every(
+function isAcceptedInAllOf(node: JsonNode): boolean {
+  return schemasIn(node.value(), holders).every(
     (schema) => schema.$ref === undefined && !isObject(JSON.stringify(schema.type), (name) => name in schema),
   )
 }
 
 function isObjectSchema(node: JsonNode): boolean {
-  return isObject(node.member('type')?.text, (name) => node.member(name) !== undefined)
+  return isObject(node.get('type')?.text, (name) => node.get(name) !== undefined)
 }
 
 function isObject(type: RawJson | undefined, has: (name: string) => boolean): boolean {
@@ -171,27 +174,20 @@ function isObject(type: RawJson | undefined, has: (name: string) => boolean): bo
 
 /** An object defined by a choice or a reference: it is closed there. */
 function namesFieldsElsewhere(node: JsonNode): boolean {
-  const type = node.member('type')?.text
+  const type = node.get('type')?.text
   if (type !== undefined && type !== '"object"') return false
-  if (node.member('$ref')) return true
-  const choices = (node.member('anyOf') ?? node.member('oneOf'))?.elements() ?? []
-  return choices.length > 0 && choices.every((choice) => choice.member('$ref') || isObjectSchema(choice))
-}
-
-function textOf(value: JsonNode | undefined): string | undefined {
-  const parsed: unknown = value && JSON.parse(value.text)
-  return typeof parsed === 'string' ? parsed : undefined
+  if (node.get('$ref')) return true
+  const choices = (node.get('anyOf') ?? node.get('oneOf'))?.elements() ?? []
+  return choices.length > 0 && choices.every((choice) => choice.get('$ref') || isObjectSchema(choice))
 }
 
 /** References must lead to definitions inside the schema, without cycles. */
 function referenceFault(root: JsonNode): SubsetFault | undefined {
   const inside = new Map<string, string[]>()
   const referencesOf = (node: JsonNode) =>
-    [...schemasIn(parseJson(node.text), holders)].flatMap(({ $ref }) => ($ref === undefined ? [] : [String($ref)]))
+    [...schemasIn(node.value(), holders)].flatMap(({ $ref }) => ($ref === undefined ? [] : [String($ref)]))
   for (const list of ['$defs', 'definitions']) {
-    for (const [name, schema] of root.member(list)?.members() ?? []) {
-      inside.set(`#/${list}/${name}`, referencesOf(schema))
-    }
+    for (const schema of root.get(list)?.members() ?? []) inside.set(`#/${list}/${schema.name}`, referencesOf(schema))
   }
   const all = referencesOf(root)
   const outside = all.find((reference) => reference !== '#' && !inside.has(reference))
@@ -220,8 +216,6 @@ function hasCycle(next: ReadonlyMap<string, readonly string[]>): boolean {
 // Merges allOf into one schema. The provider accepts no references in it, and objects that are closed separately
 // contradict each other.
 
-type Members = readonly (readonly [name: string, value: JsonNode])[]
-
 /** References may lead to the same schemas repeatedly. */
 const partsMax = 64
 
@@ -242,19 +236,19 @@ export function mergeAllOf(node: JsonNode, root: JsonNode, budget: MergeBudget):
   const reference = onlyReference(node)
   if (reference) return reference
   if (budget.charactersLeft <= 0) return undefined
-  const parts: Members[] = []
+  const parts: JsonNode[][] = []
   const isWhole = collect(node, root, parts)
   const members = parts.flat()
-  const characters = members.reduce((sum, [, { span }]) => sum + span.end - span.start, 0)
+  const characters = members.reduce((sum, { start, end }) => sum + end - start, 0)
   if (!isWhole || characters > budget.charactersLeft) {
     budget.charactersLeft -= (parts.length + 1) * mergeCharactersMin
     return undefined
   }
   budget.charactersLeft -= characters + mergeCharactersMin
   const merged = new Map<string, RawJson>()
-  for (const [name, value] of members) {
+  for (const { name, text } of members) {
     const known = merged.get(name)
-    const joined = known === undefined ? value.text : join(name, known, value.text)
+    const joined = known === undefined ? text : join(name, known, text)
     if (joined === undefined) return undefined
     merged.set(name, joined)
   }
@@ -264,27 +258,26 @@ export function mergeAllOf(node: JsonNode, root: JsonNode, budget: MergeBudget):
 /** A reference that was only wrapped to carry annotations, or the root's definitions, stays a reference. */
 function onlyReference(node: JsonNode): JsonNode | undefined {
   const members = node.members() ?? []
-  const elements = node.member('allOf')?.elements() ?? []
+  const elements = node.get('allOf')?.elements() ?? []
   const target = elements[0]?.members()
-  const isPlain = members.every(([name]) => ['allOf', '$defs', 'definitions'].includes(name) || annotations.has(name))
-  if (!isPlain || elements.length !== 1 || target?.length !== 1 || target[0]?.[0] !== '$ref') return undefined
-  const others = members.filter(([name]) => name !== 'allOf')
-  return JsonNode.of(jsonMembers([...target, ...others].map(([name, { text }]) => [name, text] as const)))
+  const isPlain = members.every(({ name }) => ['allOf', '$defs', 'definitions'].includes(name) || annotations.has(name))
+  if (!isPlain || elements.length !== 1 || target?.length !== 1 || target[0]?.name !== '$ref') return undefined
+  return JsonNode.of(jsonMembers(asWritten([...target, ...members.filter(({ name }) => name !== 'allOf')])))
 }
 
 /**
  * Collects the schema's own members, then those of everything it refers to. false = one of them is not an object, or
  * there are too many.
  */
-function collect(node: JsonNode, root: JsonNode, parts: Members[]): boolean {
+function collect(node: JsonNode, root: JsonNode, parts: JsonNode[][]): boolean {
   const members = node.members()
   if (!members) return node.text === 'true'
   if (parts.length === partsMax) return false
-  parts.push(members.filter(([name]) => name !== 'allOf' && name !== '$ref'))
-  const reference = node.member('$ref')
+  parts.push(members.filter(({ name }) => name !== 'allOf' && name !== '$ref'))
+  const reference = node.get('$ref')
   const target = reference ? definitionAt(reference, root) : undefined
   if (reference && !target) return false
-  const inner = [...(target ? [target] : []), ...(node.member('allOf')?.elements() ?? [])]
+  const inner = [...(target ? [target] : []), ...(node.get('allOf')?.elements() ?? [])]
   return inner.every((one) => collect(one, root, parts))
 }
 
@@ -305,7 +298,7 @@ function joinProperties(one: RawJson, other: RawJson): RawJson | undefined {
   const [first, second] = [JsonNode.of(one).members(), JsonNode.of(other).members()]
   if (!first || !second) return undefined
   const joined = new Map<string, RawJson>()
-  for (const [name, { text }] of [...first, ...second]) {
+  for (const { name, text } of [...first, ...second]) {
     if ((joined.get(name) ?? text) !== text) return undefined
     joined.set(name, text)
   }

@@ -3,28 +3,15 @@
 // each record waits for the next.
 
 import type { Usage } from '../../../kernel/usage.ts'
-import { JsonSpans, spliceBytes } from '../../../wire/json.ts'
-import {
-  costEdit,
-  isPresent,
-  modelEdit,
-  parseSpan,
-  RecordRelay,
-  type RelayReply,
-  spliceReply,
-  usageEdit,
-} from '../../byte-lane/relay.ts'
+import { JsonEdits, JsonNode, peekJson } from '../../../wire/json.ts'
+import { isPresent, nameModel, RecordRelay, type RelayReply, readReply } from '../../byte-lane/relay.ts'
 import { type ProviderFault, replyFault } from '../../canonical/faults.ts'
 import { isRecord, listOf, recordOf, textOf } from '../../canonical/json.ts'
 import { readErrorObject } from '../errors.ts'
 import { readUsage, renderUsage } from '../usage.ts'
 import { finishFault, hasEnded } from './parse.ts'
 
-const memberNames = ['candidates', 'promptFeedback', 'usageMetadata', 'modelVersion', 'error'] as const
-const modelMember = new TextEncoder().encode('"modelVersion":')
-
 export class GeminiStreamRelay extends RecordRelay {
-  readonly #json = new JsonSpans(memberNames)
   /** Waits for the next record or the end. */
   #last: Uint8Array | undefined
   #usageAtStart: Usage | undefined
@@ -35,37 +22,37 @@ export class GeminiStreamRelay extends RecordRelay {
   }
 
   protected read(record: Uint8Array): void {
-    const { dataStart, dataEnd } = this.sse
+    const event = peekJson(record, this.sse.dataStart, this.sse.dataEnd)
     // An invalid record is dropped; a stream without an end still fails.
-    if (!this.#json.read(record, dataStart, dataEnd)) return
-    const { candidates, promptFeedback, modelVersion, error } = this.#json.of
-    if (isPresent(record, error)) {
-      this.fault = readErrorObject(parseSpan(record, error))
-      return
-    }
-    const reply = { candidates: parseSpan(record, candidates), promptFeedback: parseSpan(record, promptFeedback) }
-    this.fault = faultIn(reply.candidates)
+    if (!event) return
+    const error = event.get('error')
+    const reply = contentOf(event)
+    this.fault = isPresent(error) ? readErrorObject(error.value()) : faultIn(reply.candidates)
     if (this.fault) return
-    this.#measure(record, reply.candidates)
+    this.#measure(reply.candidates, event.get('usageMetadata'))
     const isEnding = hasEnded(reply)
     this.meaningful ||= this.outputBytes > 0 || isEnding
-    // A record of usage alone has no name to replace.
-    const isNamed = modelVersion.start >= 0 || candidates.start >= 0
-    const named = isNamed
-      ? spliceBytes(record, [modelEdit(record, modelVersion, this.context.modelJson, dataStart, modelMember)])
-      : record
+    const named = this.#named(record, event)
     if (this.#last) this.pass(this.#last)
     if (this.#last || isEnding) this.#last = named
     else this.pass(named)
   }
 
-  #measure(record: Uint8Array, candidates: unknown): void {
+  #measure(candidates: unknown, reported: JsonNode | undefined): void {
     this.outputBytes += outputBytes(candidates)
-    const usage = readUsage(parseSpan(record, this.#json.of.usageMetadata))
+    const usage = readUsage(reported?.value())
     if (!usage) return
     this.#usageAtStart ??= usage
     this.usageSoFar = usage
     this.bytesAtReport = this.outputBytes
+  }
+
+  /** A record of usage alone has no name to replace. */
+  #named(record: Uint8Array, event: JsonNode): Uint8Array {
+    if (!event.get('modelVersion') && !event.get('candidates')) return record
+    const edits = new JsonEdits(record)
+    nameModel(edits, event, this.context, 'modelVersion')
+    return edits.apply()
   }
 
   /** There is no terminal record. */
@@ -73,34 +60,33 @@ export class GeminiStreamRelay extends RecordRelay {
     const record = this.#last
     if (!record) return
     this.sse.read(record)
-    const { dataStart, dataEnd } = this.sse
-    this.#json.read(record, dataStart, dataEnd)
-    const { usageMetadata } = this.#json.of
-    const edit = this.quote(record, usageMetadata, this.usageSoFar, this.#usageAtStart, dataEnd, 'usageMetadata')
-    this.finish(spliceBytes(record, [edit]))
+    const event = peekJson(record, this.sse.dataStart, this.sse.dataEnd)
+    const edits = new JsonEdits(record)
+    if (event) this.quote(edits, event, this.usageSoFar, this.#usageAtStart, 'usageMetadata')
+    this.finish(edits.apply())
   }
 }
 
-const spans = new JsonSpans(memberNames)
-
 export const relayReply: RelayReply = (body, context) => {
-  if (!spans.read(body, 0, body.length)) {
-    return { fault: replyFault('a reply that is no JSON object, or not all of it') }
-  }
-  const { candidates, promptFeedback, usageMetadata, modelVersion, error } = spans.of
-  if (isPresent(body, error)) return { fault: readErrorObject(parseSpan(body, error)) }
-  const reply = { candidates: parseSpan(body, candidates), promptFeedback: parseSpan(body, promptFeedback) }
-  if (!hasEnded(reply)) return { fault: replyFault('a reply without an end') }
-  const fault = faultIn(reply.candidates)
+  const reply = readReply(body, readErrorObject)
+  if (!(reply instanceof JsonNode)) return reply
+  const content = contentOf(reply)
+  if (!hasEnded(content)) return { fault: replyFault('a reply without an end') }
+  const fault = faultIn(content.candidates)
   if (fault) return { fault }
-  const reported = readUsage(parseSpan(body, usageMetadata))
-  const usage = context.quoteUsage(reported, undefined, () => outputBytes(reply.candidates))
+  const written = reply.get('usageMetadata')
+  const reported = readUsage(written?.value())
+  const usage = context.quoteUsage(reported, undefined, () => outputBytes(content.candidates))
   const cost = context.quotedUsd(usage)
-  const edit =
-    usage === reported
-      ? costEdit(body, usageMetadata, cost)
-      : usageEdit(body, usageMetadata, renderUsage(usage, cost), body.length, 'usageMetadata')
-  return { body: spliceReply(body, modelEdit(body, modelVersion, context.modelJson, 0, modelMember), edit), usage }
+  const edits = new JsonEdits(body)
+  nameModel(edits, reply, context, 'modelVersion')
+  if (written && usage === reported) edits.put(written, 'cost', cost)
+  else edits.put(reply, 'usageMetadata', renderUsage(usage, cost))
+  return { body: edits.apply(), usage }
+}
+
+function contentOf(reply: JsonNode) {
+  return { candidates: reply.get('candidates')?.value(), promptFeedback: reply.get('promptFeedback')?.value() }
 }
 
 /** The model has ended in a way that is not a reply. */

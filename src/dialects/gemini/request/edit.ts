@@ -5,16 +5,8 @@
 // passes only if all names in it are known here; others are translated.
 
 import { hasBytes } from '../../../wire/bytes.ts'
-import { type ByteEdit, insertMember, type JsonMember, memberKind } from '../../../wire/json.ts'
-import {
-  BodyEdits,
-  type EditedRequest,
-  elementsOf,
-  objectAt,
-  objectIn,
-  type RequestEdits,
-  removeMembers,
-} from '../../byte-lane/edits.ts'
+import type { JsonNode } from '../../../wire/json.ts'
+import { BodyEdits, type EditedRequest, type RequestEdits } from '../../byte-lane/edits.ts'
 import { isRecord, recordOf, textOf } from '../../canonical/json.ts'
 import type { Envelope } from '../../canonical/translation.ts'
 import type { EnvelopeFields } from '../../request/fields.ts'
@@ -38,13 +30,13 @@ const passedTier = /^(standard|flex)$/i
 
 export function isPassable(fields: EnvelopeFields): boolean {
   const { body, members } = fields
-  if (!members.list.every(({ name }) => passedMembers.has(name))) return false
+  if (!members.members()?.every(({ name }) => passedMembers.has(name))) return false
   const tier = fields.value('serviceTier')
   if (tier !== undefined && !passedTier.test(textOf(tier))) return false
   const config = recordOf(fields.value('generationConfig'))
   if (!Object.keys(config).every((name) => passedConfig.has(name)) || !isTextOnly(config.responseModalities))
     return false
-  if (!hasOnlyFunctions(body, members.find('tools'))) return false
+  if (!hasOnlyFunctions(members.get('tools'))) return false
   if (!suspicious.some((word) => hasBytes(body, word))) return true
   const contents = fields.value('contents')
   const system = fields.value('systemInstruction')
@@ -56,12 +48,10 @@ function isTextOnly(modalities: unknown): boolean {
 }
 
 /** An entry with repeated names cannot be judged, and one without a list around it is a list of one to Google. */
-function hasOnlyFunctions(body: Uint8Array, tools: JsonMember | undefined): boolean {
-  const kind = tools && memberKind(body, tools)
-  if (kind !== undefined && kind !== 'array' && kind !== 'null') return false
-  return elementsOf(body, tools).every((span) =>
-    objectAt(body, span)?.list.every(({ name }) => name === 'functionDeclarations'),
-  )
+function hasOnlyFunctions(tools: JsonNode | undefined): boolean {
+  if (!tools || tools.kind === 'null') return true
+  const isFunctions = (tool: JsonNode) => tool.members()?.every(({ name }) => name === 'functionDeclarations')
+  return tools.elements()?.every(isFunctions) ?? false
 }
 
 /** The contents of a body without these are not parsed. Any letter of a name may be escaped. */
@@ -83,29 +73,22 @@ function isKnownPart(part: unknown): boolean {
 }
 
 export function editRequest(envelope: Envelope, edits: RequestEdits): EditedRequest {
-  const { body: bytes, members, outputCap } = envelope
   const body = new BodyEdits(envelope, edits)
-  const config = members.find('generationConfig')
-  const settings = objectIn(bytes, config)
-  const written = settings?.find('maxOutputTokens')
-  const cap = body.cap(written, '/generationConfig/maxOutputTokens')
-  if (cap !== undefined && cap !== outputCap) {
-    const json = `{"maxOutputTokens":${cap}}`
-    if (written) body.replace(written, String(cap))
-    else if (settings) body.changes.push(insertMember(bytes, settings, 'maxOutputTokens', String(cap)))
-    else if (config) body.replace(config, json)
-    else body.add('generationConfig', json)
+  const config = body.root.get('generationConfig')
+  const cap = body.cap(config?.get('maxOutputTokens') && '/generationConfig/maxOutputTokens')
+  if (cap !== undefined && cap !== envelope.outputCap) {
+    if (config?.members()) body.put(config, 'maxOutputTokens', String(cap))
+    else body.put(body.root, 'generationConfig', `{"maxOutputTokens":${cap}}`)
   }
-  if (!takesIds(edits.rules)) body.changes.push(...cutIds(bytes, members.find('contents')))
+  if (!takesIds(edits.rules)) removeIds(body)
   return body.finish()
 }
 
 /** Such hosts match calls and results by their order. */
-function cutIds(body: Uint8Array, contents: JsonMember | undefined): ByteEdit[] {
-  const parts = elementsOf(body, contents).flatMap((span) => elementsOf(body, objectAt(body, span)?.find('parts')))
-  return parts.flatMap((span) => {
-    const part = objectAt(body, span)
-    const members = objectIn(body, part?.find('functionCall') ?? part?.find('functionResponse'))
-    return members ? removeMembers(members, ['id']) : []
-  })
+function removeIds(body: BodyEdits): void {
+  const contents = body.root.get('contents')?.elements() ?? []
+  for (const part of contents.flatMap((content) => content.get('parts')?.elements() ?? [])) {
+    const id = (part.get('functionCall') ?? part.get('functionResponse'))?.get('id')
+    if (id) body.remove(id)
+  }
 }

@@ -33,7 +33,7 @@ export function subsetSchema(raw: RawJson, budget: SchemaBudget): SubsetSchema |
   if (tooMuch !== undefined) return tooMuch
   const root = JsonNode.of(raw)
   if (!root.members()) return 'the schema must be a JSON object without repeated names'
-  if (root.member('definitions') && root.member('$defs')) return 'the schema has both `definitions` and `$defs`'
+  if (root.get('definitions') && root.get('$defs')) return 'the schema has both `definitions` and `$defs`'
   const narrowing = new Narrowing()
   const schema = narrowing.narrow(root)
   return { schema, loosened: narrowing.loosened }
@@ -44,14 +44,15 @@ class Narrowing {
 
   narrow(node: JsonNode): RawJson {
     // `true` accepts any value, like an empty schema.
-    if (node.isWord('true')) return '{}'
+    if (node.kind === 'true') return '{}'
     const members = node.members()
     if (!members) return node.text
     const kept = new Map<string, RawJson>()
     const described: string[] = []
-    for (const [name, value] of members) {
-      if (this.#keep(name, value, kept) || ignored.has(name)) continue
-      described.push(`${name}: ${value.text}`)
+    for (const member of members) {
+      const { name } = member
+      if (this.#keep(member, kept) || ignored.has(name)) continue
+      described.push(`${name}: ${member.text}`)
       if (!hints.has(name)) this.loosened = true
     }
     if (described.length > 0) describe(kept, `(${described.join(', ')})`)
@@ -59,46 +60,45 @@ class Narrowing {
   }
 
   /** false = there is no equivalent. */
-  #keep(name: string, value: JsonNode, kept: Map<string, RawJson>): boolean {
-    const [keyword, schema] = this.#equivalent(name, value) ?? []
+  #keep(member: JsonNode, kept: Map<string, RawJson>): boolean {
+    const [keyword, schema] = this.#equivalent(member) ?? []
     if (keyword === undefined || schema === undefined || kept.has(keyword) || isCrowded(keyword, kept)) return false
     kept.set(keyword, schema)
     // The exclusion of the bound itself can only be described.
-    return !name.startsWith('exclusive')
+    return !member.name.startsWith('exclusive')
   }
 
-  #equivalent(name: string, value: JsonNode): [keyword: string, schema: RawJson] | undefined {
-    if (accepted.has(name)) return [name, value.text]
-    if (name === 'items' && value.elements()) {
-      // The current name for a list in `items`.
-      return ['prefixItems', this.#narrowed('prefixItems', value)]
-    }
-    if (holders.one.has(name) && value.isWord('true')) return [name, 'true']
-    if (holders.list.has(name) && !value.elements()) return [name, '[]']
-    const schema = rewriteSchemas(name, value, holders, (each) => this.narrow(each))
+  #equivalent(member: JsonNode): [keyword: string, schema: RawJson] | undefined {
+    const { name, kind } = member
+    if (accepted.has(name)) return [name, member.text]
+    // The current name for a list in `items`.
+    if (name === 'items' && kind === 'array') return ['prefixItems', this.#narrowed(member, 'prefixItems')]
+    if (holders.one.has(name) && kind === 'true') return [name, 'true']
+    if (holders.list.has(name) && kind !== 'array') return [name, '[]']
+    const schema = rewriteSchemas(member, holders, (each) => this.narrow(each))
     if (schema !== undefined) return [name, schema]
     switch (name) {
       case 'definitions':
-        return ['$defs', this.#narrowed('$defs', value)]
+        return ['$defs', this.#narrowed(member, '$defs')]
       case '$ref':
-        return [name, value.text.replace(/^"#\/definitions\//, '"#/$defs/')]
+        return [name, member.text.replace(/^"#\/definitions\//, '"#/$defs/')]
       case 'enum':
-        return value.elements()?.every(isStringOrNumber) ? [name, value.text] : undefined
+        return member.elements()?.every(isStringOrNumber) ? [name, member.text] : undefined
       case 'const':
-        return isStringOrNumber(value) ? ['enum', jsonArray([value.text])] : undefined
+        return isStringOrNumber(member) ? ['enum', jsonArray([member.text])] : undefined
       // allOf with one schema equals anyOf.
       case 'allOf':
-        return value.elements()?.length === 1 ? ['anyOf', this.#narrowed('anyOf', value)] : undefined
+        return member.elements()?.length === 1 ? ['anyOf', this.#narrowed(member, 'anyOf')] : undefined
       case 'exclusiveMinimum':
       case 'exclusiveMaximum':
-        return isNumber(value) ? [name.endsWith('Minimum') ? 'minimum' : 'maximum', value.text] : undefined
+        return kind === 'number' ? [name.endsWith('Minimum') ? 'minimum' : 'maximum', member.text] : undefined
     }
     return undefined
   }
 
   /** The value as that of another keyword. */
-  #narrowed(keyword: string, value: JsonNode): RawJson {
-    return rewriteSchemas(keyword, value, holders, (each) => this.narrow(each)) ?? value.text
+  #narrowed(value: JsonNode, keyword: string): RawJson {
+    return rewriteSchemas(value, holders, (each) => this.narrow(each), keyword) ?? value.text
   }
 }
 
@@ -121,12 +121,8 @@ function describe(kept: Map<string, RawJson>, more: string): void {
   kept.set('description', jsonString(typeof text === 'string' && text !== '' ? `${text} ${more}` : more))
 }
 
-function isNumber({ text }: JsonNode): boolean {
-  return /^[-\d]/.test(text)
-}
-
-function isStringOrNumber(value: JsonNode): boolean {
-  return value.text.startsWith('"') || isNumber(value)
+function isStringOrNumber({ kind }: JsonNode): boolean {
+  return kind === 'string' || kind === 'number'
 }
 
 // Function parameters: an object at the root, in the provider's subset.

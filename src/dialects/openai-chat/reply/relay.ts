@@ -1,18 +1,11 @@
 // Relays Chat Completions streams and replies as bytes. Records pass unchanged except for the model's name, the cost in
 // the usage record, and that record itself if the caller did not ask for it.
 
-import { openBrace, utf8Text } from '../../../wire/bytes.ts'
-import { JsonSpans, JsonTextMeter } from '../../../wire/json.ts'
+import { utf8Text } from '../../../wire/bytes.ts'
+import { JsonEdits, type JsonNode, peekJson } from '../../../wire/json.ts'
+import { JsonTextMeter } from '../../../wire/json-text-meter.ts'
 import { sseEvent } from '../../../wire/sse.ts'
-import {
-  createReplyRelay,
-  isObject,
-  isPresent,
-  modelEdit,
-  parseSpan,
-  RecordRelay,
-  spliceReply,
-} from '../../byte-lane/relay.ts'
+import { createReplyRelay, isPresent, nameModel, RecordRelay } from '../../byte-lane/relay.ts'
 import { isRecord, jsonArray, jsonMembers, jsonObject, listOf, parseRecord, recordOf } from '../../canonical/json.ts'
 import { readErrorObject } from '../errors.ts'
 import { readUsage, renderUsage, usageIn } from '../usage.ts'
@@ -21,8 +14,7 @@ const done = new TextEncoder().encode('[DONE]')
 const ownTerminal = sseEvent(undefined, '[DONE]')
 
 export class ChatStreamRelay extends RecordRelay {
-  readonly #json = new JsonSpans(['model', 'usage', 'choices', 'error'])
-  #last: Uint8Array | undefined
+  #last: JsonNode | undefined
   /** The meter's count over all chunks so far. */
   #seen = 0
   readonly #ended = new Set<unknown>()
@@ -32,7 +24,8 @@ export class ChatStreamRelay extends RecordRelay {
     const { dataStart, dataEnd } = this.sse
     if (isDone(record, dataStart, dataEnd)) return this.#end(record)
     // An invalid record is dropped; a stream without an end still fails.
-    if (this.#json.read(record, dataStart, dataEnd)) this.#readChunk(record, dataStart, dataEnd)
+    const chunk = peekJson(record, dataStart, dataEnd)
+    if (chunk) this.#readChunk(record, chunk)
   }
 
   get awaitsUsage(): boolean {
@@ -55,38 +48,36 @@ export class ChatStreamRelay extends RecordRelay {
     this.finish(terminal)
   }
 
-  #readChunk(record: Uint8Array, dataStart: number, dataEnd: number): void {
-    const { model, usage, choices, error } = this.#json.of
-    if (isPresent(record, error)) {
-      this.fault = readErrorObject(parseSpan(record, error))
+  #readChunk(record: Uint8Array, chunk: JsonNode): void {
+    const error = chunk.get('error')
+    if (isPresent(error)) {
+      this.fault = readErrorObject(error.value())
       return
     }
-    if (!this.meaningful) this.meaningful = isMeaningfulChunk(utf8Text(record, dataStart, dataEnd))
-    this.outputBytes += outputMeter.count(record, choices.start, choices.end)
-    this.#seen |= outputMeter.seen
-    if ((outputMeter.seen & seenEnd) !== 0) {
-      for (const index of endedChoices(parseSpan(record, choices))) this.#ended.add(index)
-    }
-    this.#last = record
-    if (!isObject(record, usage)) return this.#passNamed(record, dataStart)
+    if (!this.meaningful) this.meaningful = isMeaningfulChunk(chunk.text)
+    const choices = chunk.get('choices')
+    if (choices) this.#measure(record, choices)
+    this.#last = chunk
+    const usage = chunk.get('usage')
+    // Without choices or a model it is not a chunk, and passes unchanged.
+    if (usage?.kind !== 'object')
+      return choices || chunk.get('model') ? this.passNamed(record, chunk) : this.pass(record)
     // Some hosts report usage in every chunk; the last one is the total.
-    const reported = readUsage(parseSpan(record, usage))
-    const edit = this.quote(record, usage, reported, this.usageSoFar)
+    const reported = readUsage(usage.value())
+    const edits = new JsonEdits(record)
+    nameModel(edits, chunk, this.context)
+    this.quote(edits, chunk, reported, this.usageSoFar)
     this.usageSoFar = reported ?? this.usageSoFar
     // The extra record, which only the gateway asked for.
-    if (isEmptyList(record, choices) && !this.context.wantsStreamUsage) return
-    this.pass(spliceReply(record, modelEdit(record, model, this.context.modelJson, dataStart), edit))
+    const isExtra = choices?.kind === 'array' && choices.isEmpty
+    if (!isExtra || this.context.wantsStreamUsage) this.pass(edits.apply())
   }
 
-  #passNamed(record: Uint8Array, dataStart: number): void {
-    const { model, choices } = this.#json.of
-    const { modelJson } = this.context
-    // Hot path: allocates only the copy of the record.
-    if (model.start >= 0) return this.passEdited(record, model.start, model.end, modelJson)
-    // Not a chunk: pass it unchanged.
-    if (choices.start < 0) return this.pass(record)
-    const { start, end, bytes } = modelEdit(record, model, modelJson, dataStart)
-    this.passEdited(record, start, end, bytes)
+  #measure(record: Uint8Array, choices: JsonNode): void {
+    this.outputBytes += outputMeter.count(record, choices.start, choices.end)
+    this.#seen |= outputMeter.seen
+    if ((outputMeter.seen & seenEnd) === 0) return
+    for (const index of endedChoices(choices.value())) this.#ended.add(index)
   }
 
   /** Strict clients discard a reply without a finish_reason, although its provider ended it. */
@@ -98,7 +89,7 @@ export class ChatStreamRelay extends RecordRelay {
 
   /** A caller that asked for usage gets it, even if the provider sent none or put it elsewhere. */
   #passOwnUsage(): void {
-    const reported = readUsage(usageIn(this.#lastChunk())) ?? this.usageSoFar
+    const reported = readUsage(usageIn(recordOf(this.#last?.value()))) ?? this.usageSoFar
     const usage = this.context.quoteUsage(reported, this.usageSoFar, () => this.outputBytes)
     if (usage === this.usage) return
     this.usage = usage
@@ -112,7 +103,7 @@ export class ChatStreamRelay extends RecordRelay {
 
   /** Our own chunk, with the id and time of the last one. */
   #passOwn(members: readonly (readonly [string, string])[]): void {
-    const { id, created } = this.#lastChunk()
+    const { id, created } = recordOf(this.#last?.value())
     const json = jsonMembers([
       ['id', JSON.stringify(id)],
       ['object', '"chat.completion.chunk"'],
@@ -122,21 +113,12 @@ export class ChatStreamRelay extends RecordRelay {
     ])
     this.pass(sseEvent(undefined, json))
   }
-
-  #lastChunk(): Readonly<Record<string, unknown>> {
-    const last = this.#last ?? new Uint8Array(0)
-    return recordOf(parseSpan(last, { start: last.indexOf(openBrace), end: last.length }))
-  }
 }
 
 function isDone(record: Uint8Array, start: number, end: number): boolean {
   if (end - start !== done.length) return false
   for (let i = 0; i < done.length; i++) if (record[start + i] !== done[i]) return false
   return true
-}
-
-function isEmptyList(record: Uint8Array, span: { start: number; end: number }): boolean {
-  return span.end - span.start === 2 && record[span.start] === 0x5b
 }
 
 export const relayReply = createReplyRelay({

@@ -2,27 +2,8 @@
 // byte, including key order, number spelling and unknown fields.
 
 import { hasBytes } from '../../../wire/bytes.ts'
-import {
-  type ByteEdit,
-  insertMember,
-  type JsonMember,
-  type JsonMembers,
-  type JsonSpan,
-  memberKind,
-} from '../../../wire/json.ts'
-import {
-  BodyEdits,
-  byteEdit,
-  type EditedRequest,
-  elementsOf,
-  objectAt,
-  objectIn,
-  type PaidMembers,
-  type RequestEdits,
-  removeMembersIf,
-  removeSpans,
-  textAt,
-} from '../../byte-lane/edits.ts'
+import type { JsonNode } from '../../../wire/json.ts'
+import { BodyEdits, type EditedRequest, type PaidMembers, type RequestEdits, textIn } from '../../byte-lane/edits.ts'
 import { isOwnSignature } from '../../canonical/signature.ts'
 import type { TargetRules } from '../../canonical/target-rules.ts'
 import type { Envelope } from '../../canonical/translation.ts'
@@ -42,58 +23,45 @@ export function editRequest(envelope: Envelope, edits: RequestEdits): EditedRequ
   const { streamUsage, endUserId } = edits.rules
   const body = new BodyEdits(envelope, edits)
   body.nameModel()
-  body.changes.push(...messageEdits(envelope, edits.rules))
-  editCap(body, envelope, edits)
+  editMessages(body, envelope.body, edits.rules)
+  editCap(body, envelope.outputCap, edits.rules)
   body.removeUnpaid(paid)
   body.editCacheKey()
   // opencode's spelling of the key with `setCacheKey` (https://github.com/Soju06/codex-lb/issues/67, 2026-02). OpenAI
   // refuses it. It names the session, so hosts with a cache key get one.
-  body.remove('promptCacheKey')
-  if (endUserId === false) body.remove('user', 'safety_identifier')
-  if (streamUsage === false) body.remove('stream_options')
-  else if (envelope.stream && !envelope.wantsStreamUsage) requestUsage(body, envelope)
+  body.removeMembers('promptCacheKey')
+  if (endUserId === false) body.removeMembers('user', 'safety_identifier')
+  if (streamUsage === false) body.removeMembers('stream_options')
+  else if (envelope.stream && !envelope.wantsStreamUsage) requestUsage(body)
   return body.finish()
+}
+
+/**
+ * Usage is always requested from the provider; if the caller did not ask for it, the relay withholds the extra record.
+ */
+function requestUsage(body: BodyEdits): void {
+  const options = body.root.get('stream_options')
+  if (options?.members()) body.put(options, 'include_usage', 'true')
+  else if (!options || options.kind === 'null') body.put(body.root, 'stream_options', '{"include_usage":true}')
 }
 
 /**
  * The cap under the host's name: renamed if the caller used the other one, added if there was none. For an unknown host
  * keep the caller's name: some models refuse the older name, some hosts the newer.
  */
-function editCap(body: BodyEdits, envelope: Envelope, { rules }: RequestEdits): void {
-  const { counting, other } = capsOf(envelope)
+function editCap(body: BodyEdits, outputCap: number | undefined, { outputCapName }: TargetRules): void {
+  const older = body.root.get('max_tokens')
+  const newer = body.root.get('max_completion_tokens')
+  // The newer name counts, unless it is null.
+  const counting = !newer || (older && newer.kind === 'null') ? older : newer
   // Send one cap: some hosts refuse two, others refuse the name they do not know, and of two a host may use the larger.
-  if (other) body.remove(other.name)
-  const cap = body.cap(counting)
-  const name = rules.outputCapName ?? counting?.name ?? capNameUsual
+  if (older && newer) body.remove(counting === older ? newer : older)
+  const cap = body.cap(counting && `/${counting.name}`)
   if (cap === undefined) return
-  if (!counting) body.add(name, String(cap))
-  else if (cap !== envelope.outputCap || counting.name !== name) {
-    const written = cap === envelope.outputCap ? undefined : cap
-    const end = written === undefined ? counting.valueStart : counting.valueEnd
-    body.changes.push(byteEdit(counting.start, end, `"${name}":${written ?? ''}`))
-  }
-}
-
-/** Which of two caps counts: the newer name, unless it is null. */
-function capsOf({ body, members }: Envelope): { counting: JsonMember | undefined; other: JsonMember | undefined } {
-  const older = members.find('max_tokens')
-  const newer = members.find('max_completion_tokens')
-  if (!older || !newer) return { counting: older ?? newer, other: undefined }
-  return memberKind(body, newer) === 'null' ? { counting: older, other: newer } : { counting: newer, other: older }
-}
-
-/**
- * Usage is always requested from the provider; if the caller did not ask for it, the relay withholds the extra record.
- */
-function requestUsage(body: BodyEdits, { body: bytes, members }: Envelope): void {
-  const options = members.find('stream_options')
-  if (!options) return body.add('stream_options', '{"include_usage":true}')
-  if (memberKind(bytes, options) === 'null') return body.replace(options, '{"include_usage":true}')
-  const inner = objectIn(bytes, options)
-  if (!inner) return
-  const include = inner.find('include_usage')
-  if (include) body.replace(include, 'true')
-  else body.changes.push(insertMember(bytes, inner, 'include_usage', 'true'))
+  const name = outputCapName ?? counting?.name ?? capNameUsual
+  if (!counting) return body.add(body.root, name, String(cap))
+  if (counting.name !== name) body.rename(counting, name)
+  if (cap !== outputCap) body.set(counting, String(cap))
 }
 
 // Message edits: a role that the host does not know, reasoning that the host refuses or requires, and signatures that
@@ -107,77 +75,54 @@ const words = {
   own: Buffer.from('"tg1.'),
 }
 
-/** In order within each message, without overlap. */
-function messageEdits({ body, members }: Envelope, rules: TargetRules): ByteEdit[] {
-  const edits: MessageEdits = {
-    // Some hosts refuse the role; others silently drop the message, and with it the whole system prompt.
-    renameDeveloper: rules.systemRole === 'system' && hasBytes(body, words.role),
-    stripReasoning:
-      rules.reasoningMembers === false && (hasBytes(body, words.reasoning) || hasBytes(body, words.blocks)),
-    stripOurSignatures: hasBytes(body, words.own),
-    echo: rules.reasoningEcho && hasBytes(body, words.assistant) ? rules.reasoningEcho : undefined,
+function editMessages(body: BodyEdits, bytes: Uint8Array, rules: TargetRules): void {
+  const has = (word: keyof typeof words) => hasBytes(bytes, words[word])
+  // Some hosts refuse the role; others silently drop the message, and with it the whole system prompt.
+  const renamesDeveloper = rules.systemRole === 'system' && has('role')
+  const edits: AssistantEdits = {
+    stripReasoning: rules.reasoningMembers === false && (has('reasoning') || has('blocks')),
+    stripOwn: has('own'),
+    echo: rules.reasoningEcho && has('assistant') ? rules.reasoningEcho : undefined,
   }
-  const messages = members.find('messages')
-  if (!messages || !(edits.renameDeveloper || edits.stripReasoning || edits.stripOurSignatures || edits.echo)) return []
-  return elementsOf(body, messages).flatMap((span) => editsIn(body, span, edits))
+  if (!renamesDeveloper && !edits.stripReasoning && !edits.stripOwn && !edits.echo) return
+  for (const message of body.root.get('messages')?.elements() ?? []) {
+    const role = message.get('role')
+    if (role?.string === 'developer' && renamesDeveloper) body.set(role, '"system"')
+    if (role?.string === 'assistant') editAssistant(body, message, edits)
+  }
 }
 
-interface MessageEdits {
-  /** `developer` becomes `system`. */
-  readonly renameDeveloper: boolean
+interface AssistantEdits {
   readonly stripReasoning: boolean
   /** Remove reasoning with our signature. */
-  readonly stripOurSignatures: boolean
+  readonly stripOwn: boolean
   /** The member without which assistant messages are refused, even those of another model. */
   readonly echo: TargetRules['reasoningEcho']
 }
 
-function editsIn(body: Uint8Array, span: JsonSpan, edits: MessageEdits): ByteEdit[] {
-  const { renameDeveloper, stripReasoning, stripOurSignatures, echo } = edits
-  const message = objectAt(body, span)
-  const role = message?.find('role')
-  if (!message || !role) return []
-  const word = textAt(body, role)
-  if (word === 'developer' && renameDeveloper) return [byteEdit(role.valueStart, role.valueEnd, '"system"')]
-  if (word !== 'assistant') return []
-  const own = stripOurSignatures ? ownDetails(body, message) : []
-  const members = removeMembersIf(
-    message,
-    ({ name }) => (stripReasoning && isReasoning(name)) || (own === 'all' && name === 'reasoning_details'),
-  )
-  const proofs = stripOurSignatures ? ownProofs(body, message) : []
-  return [...members, ...proofs, ...(own === 'all' || stripReasoning ? [] : own), ...missedEcho(body, message, echo)]
-}
-
-/** Adds the member empty, as for a message without reasoning: reasoning of other models is not sent. */
-function missedEcho(body: Uint8Array, message: JsonMembers, echo: TargetRules['reasoningEcho']): ByteEdit[] {
-  if (!echo || message.find(echo.field) || (echo.when === 'tool-turns' && !message.find('tool_calls'))) return []
-  return [insertMember(body, message, echo.field, '""')]
-}
-
-/** Removes our signatures from the extension on calls. */
-function ownProofs(body: Uint8Array, message: JsonMembers): ByteEdit[] {
-  return elementsOf(body, message.find('tool_calls')).flatMap((span) => {
-    const call = objectAt(body, span)
-    return call ? removeMembersIf(call, (member) => member.name === 'extra_content' && holdsOwn(body, member)) : []
-  })
-}
-
-function holdsOwn(body: Uint8Array, { valueStart, valueEnd }: JsonMember): boolean {
-  return Buffer.from(body.buffer, body.byteOffset + valueStart, valueEnd - valueStart).includes(words.own)
+function editAssistant(body: BodyEdits, message: JsonNode, { stripReasoning, stripOwn, echo }: AssistantEdits): void {
+  if (stripReasoning) {
+    for (const member of message.members() ?? []) if (isReasoning(member.name)) body.remove(member)
+  }
+  if (stripOwn) stripOwnSignatures(body, message, stripReasoning)
+  // Empty, as for a message without reasoning: reasoning of other models is not sent.
+  const needsEcho = echo && (echo.when !== 'tool-turns' || message.get('tool_calls'))
+  if (needsEcho && !message.get(echo.field)) body.add(message, echo.field, '""')
 }
 
 function isReasoning(name: string): boolean {
   return reasoningFieldNames.some((known) => known === name)
 }
 
-/** The edits that remove the entries with our signature; `all` = there are no others. */
-function ownDetails(body: Uint8Array, message: JsonMembers): ByteEdit[] | 'all' {
-  const entries = elementsOf(body, message.find('reasoning_details'))
-  const isOwn = entries.map((entry) => {
-    const fields = objectAt(body, entry)
-    return ['signature', 'data'].some((name) => isOwnSignature(textAt(body, fields?.find(name))))
-  })
-  if (isOwn.length > 0 && isOwn.every(Boolean)) return 'all'
-  return removeSpans(entries, (i) => isOwn[i] === true)
+/** Our signatures in `reasoning_details`, which goes as a whole if there are no others, and in the extension on calls. */
+function stripOwnSignatures(body: BodyEdits, message: JsonNode, isStripped: boolean): void {
+  const details = message.get('reasoning_details')
+  const entries = details?.elements() ?? []
+  const own = entries.filter((entry) => ['signature', 'data'].some((name) => isOwnSignature(textIn(entry, name))))
+  if (details && own.length > 0 && own.length === entries.length) body.remove(details)
+  else if (!isStripped) for (const entry of own) body.remove(entry)
+  for (const call of message.get('tool_calls')?.elements() ?? []) {
+    const extra = call.get('extra_content')
+    if (extra?.includes(words.own)) body.remove(extra)
+  }
 }

@@ -3,17 +3,10 @@
 
 import { estimatedInput } from '../../../kernel/usage.ts'
 import { utf8Text } from '../../../wire/bytes.ts'
-import { type JsonSpan, JsonSpans, JsonTextMeter } from '../../../wire/json.ts'
+import { JsonEdits, type JsonNode, peekJson } from '../../../wire/json.ts'
+import { JsonTextMeter } from '../../../wire/json-text-meter.ts'
 import { readSseRecord, sseEvent } from '../../../wire/sse.ts'
-import {
-  createReplyRelay,
-  isObject,
-  modelEdit,
-  parseSpan,
-  RecordRelay,
-  type RelayReply,
-  spliceReply,
-} from '../../byte-lane/relay.ts'
+import { createReplyRelay, nameModel, RecordRelay, type RelayReply } from '../../byte-lane/relay.ts'
 import { isRecord, parseJson, parseRecord, recordOf, textOf } from '../../canonical/json.ts'
 import type { EventNumbering } from '../../canonical/translation.ts'
 import { readErrorObject } from '../errors.ts'
@@ -25,8 +18,6 @@ const deltaMeter = new JsonTextMeter(['delta'])
 const nameMeter = new JsonTextMeter(['name'])
 
 export class ResponsesStreamRelay extends RecordRelay {
-  readonly #json = new JsonSpans(['type', 'response', 'item', 'error', 'sequence_number'])
-  readonly #response = new JsonSpans(['id', 'model', 'usage'])
   #nextNumber = 0
   #responseId = ''
   /** Only of a response that is stored: some servers leave the output out of the last event. */
@@ -39,11 +30,12 @@ export class ResponsesStreamRelay extends RecordRelay {
   }
 
   protected read(record: Uint8Array): void {
-    const { dataStart, dataEnd } = this.sse
+    const { dataStart, dataEnd, eventStart, eventEnd } = this.sse
     // An invalid record is dropped; a stream without an end still fails.
-    if (!this.#json.read(record, dataStart, dataEnd)) return
-    const type = this.#typeOf(record)
-    if (type !== 'response.failed' && type !== 'error') this.#count(record)
+    const event = peekJson(record, dataStart, dataEnd)
+    if (!event) return
+    const type = eventStart >= 0 ? utf8Text(record, eventStart, eventEnd) : (event.get('type')?.string ?? '')
+    if (type !== 'response.failed' && type !== 'error') this.#count(event)
     if (type.endsWith('.delta')) {
       this.outputBytes += deltaMeter.count(record, dataStart, dataEnd)
       if (this.outputBytes > 0) this.meaningful = true
@@ -53,14 +45,13 @@ export class ResponsesStreamRelay extends RecordRelay {
       case 'response.created':
       case 'response.queued':
       case 'response.in_progress':
-        return this.#passNamed(this.#withState(record))
+        return this.#readState(this.#withState(record))
       case 'response.output_item.added':
-        this.outputBytes += nameMeter.count(record, this.#json.of.item.start, this.#json.of.item.end)
-        this.#readItem(record)
+        this.#startItem(record, event.get('item'))
         return this.pass(record)
       case 'response.output_item.done':
-        if (this.context.stateEcho?.store) this.#items.push(parseSpan(record, this.#json.of.item))
-        if (mayHaveSearch(record)) this.#countSearch(parseSpan(record, this.#json.of.item))
+        if (this.context.stateEcho?.store) this.#items.push(event.get('item')?.value())
+        if (mayHaveSearch(record)) this.#countSearch(event.get('item')?.value())
         return this.pass(record)
       case 'response.completed':
         return this.#end(this.#withState(record))
@@ -68,11 +59,9 @@ export class ResponsesStreamRelay extends RecordRelay {
         return this.#end(this.context.isCapLowered ? asUnpaid(record) : this.#withState(record))
       case 'response.failed':
       case 'response.cancelled':
-        return this.#fail(record)
+        return this.#fail(recordOf(event.get('response')?.value()))
       case 'error':
-        this.fault = readErrorObject(
-          parseSpan(record, this.#json.of.error) ?? parseSpan(record, { start: dataStart, end: dataEnd }),
-        )
+        this.fault = readErrorObject(event.get('error')?.value() ?? event.value())
         return
       default:
         return this.pass(record)
@@ -85,20 +74,16 @@ export class ResponsesStreamRelay extends RecordRelay {
     this.usageSoFar = withSearches(estimatedInput(0), this.#searches)
   }
 
-  #typeOf(record: Uint8Array): string {
-    const { eventStart, eventEnd } = this.sse
-    if (eventStart >= 0) return utf8Text(record, eventStart, eventEnd)
-    return textOf(parseSpan(record, this.#json.of.type))
-  }
-
-  #count(record: Uint8Array): void {
-    const number = parseSpan(record, this.#json.of.sequence_number)
+  #count(event: JsonNode): void {
+    const number = event.get('sequence_number')?.value()
     this.#nextNumber = typeof number === 'number' ? number + 1 : this.#nextNumber + 1
   }
 
   /** A message and reasoning start empty; any other item is output by itself. */
-  #readItem(record: Uint8Array): void {
-    const { type } = recordOf(parseSpan(record, this.#json.of.item))
+  #startItem(record: Uint8Array, item: JsonNode | undefined): void {
+    if (!item) return
+    this.outputBytes += nameMeter.count(record, item.start, item.end)
+    const { type } = recordOf(item.value())
     if (type !== undefined && type !== 'message' && type !== 'reasoning') this.meaningful = true
   }
 
@@ -106,39 +91,38 @@ export class ResponsesStreamRelay extends RecordRelay {
   #withState(record: Uint8Array): Uint8Array {
     const { stateEcho } = this.context
     if (!stateEcho) return record
-    const written = withResponse(record, ({ output }) => {
+    return withResponse(record, ({ output }) => {
       const isLeftOut = this.#items.length > 0 && Array.isArray(output) && output.length === 0
       return { ...stateEcho, ...(isLeftOut && { output: this.#items }) }
     })
-    this.sse.read(written)
-    this.#json.read(written, this.sse.dataStart, this.sse.dataEnd)
-    return written
   }
 
-  #passNamed(record: Uint8Array): void {
-    const { response } = this.#json.of
-    if (!this.#response.read(record, response.start, response.end)) return this.pass(record)
-    this.#responseId ||= textOf(parseSpan(record, this.#response.of.id))
-    const { start, end, bytes } = modelEdit(record, this.#response.of.model, this.context.modelJson, response.start)
-    this.passEdited(record, start, end, bytes)
+  #readState(record: Uint8Array): void {
+    const response = this.#responseIn(record)
+    if (!response?.members()) return this.pass(record)
+    this.#responseId ||= response.get('id')?.string ?? ''
+    this.passNamed(record, response)
   }
 
   #end(record: Uint8Array): void {
-    this.sse.read(record)
-    this.#json.read(record, this.sse.dataStart, this.sse.dataEnd)
-    const { response } = this.#json.of
+    const response = this.#responseIn(record)
     this.meaningful = true
-    if (!this.#response.read(record, response.start, response.end)) return this.finish(record)
-    const { model, usage } = this.#response.of
-    const reported = isObject(record, usage)
-      ? withSearches(readUsage(parseSpan(record, usage)), this.#searches)
-      : undefined
-    const edit = this.quote(record, usage, reported, this.usageSoFar, response.end)
-    this.finish(spliceReply(record, modelEdit(record, model, this.context.modelJson, response.start), edit))
+    if (!response?.members()) return this.finish(record)
+    const usage = response.get('usage')
+    const reported = usage?.kind === 'object' ? withSearches(readUsage(usage.value()), this.#searches) : undefined
+    const edits = new JsonEdits(record)
+    nameModel(edits, response, this.context)
+    this.quote(edits, response, reported, this.usageSoFar)
+    this.finish(edits.apply())
   }
 
-  #fail(record: Uint8Array): void {
-    const { error, usage, status } = recordOf(parseSpan(record, this.#json.of.response))
+  /** Of a record that may have been written anew. */
+  #responseIn(record: Uint8Array): JsonNode | undefined {
+    this.sse.read(record)
+    return peekJson(record, this.sse.dataStart, this.sse.dataEnd)?.get('response')
+  }
+
+  #fail({ error, usage, status }: Readonly<Record<string, unknown>>): void {
     this.usageSoFar = withSearches(readUsage(usage), this.#searches) ?? this.usageSoFar
     this.fault = readErrorObject(error ?? { message: `the reply was ${textOf(status) || 'not completed'}` })
   }
@@ -173,7 +157,7 @@ export const relayReply: RelayReply = (body, context) => {
 
 const relayWhole = createReplyRelay({
   content: 'output',
-  readUsage: (value, reply, output) => withSearches(readUsage(value), searchesIn(reply, output)),
+  readUsage: (value, output) => withSearches(readUsage(value), searchesIn(output)),
   renderUsage,
   outputBytes: (output) => (Array.isArray(output) ? output.reduce((bytes, item) => bytes + itemBytes(item), 0) : 0),
   readErrorObject,
@@ -181,9 +165,8 @@ const relayWhole = createReplyRelay({
     status !== 'completed' && status !== 'incomplete' && Array.isArray(output) && output.length === 0,
 })
 
-function searchesIn(reply: Uint8Array, output: JsonSpan): number {
-  if (!mayHaveSearch(reply)) return 0
-  const items = parseSpan(reply, output)
+function searchesIn(output: JsonNode): number {
+  const items = mayHaveSearch(output.bytes) ? output.value() : undefined
   return Array.isArray(items) ? countSearches(items) : 0
 }
 
