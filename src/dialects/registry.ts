@@ -46,7 +46,7 @@ export interface SurfaceRow {
   readonly dialect: Dialect
   /** Fixed paths, below /v1; absent = its paths name the model. */
   readonly paths?: { readonly generate: string } & Readonly<Partial<Record<Operation, string>>>
-  /** Recognises a complete path that names a model; undefined = it is none of this surface. */
+  /** Recognises a complete path that names a model; undefined = the path belongs to another surface. */
   matchPath?(path: string): ModelPath | undefined
   /** Sent by the clients of this API only, so it identifies them on paths that several APIs share. */
   readonly clientHeader?: string

@@ -310,7 +310,7 @@ const noBytes = new Uint8Array(0)
 /** Edits of one document. They may come in any order, and must not overlap. */
 export class JsonEdits {
   private readonly changes: Change[] = []
-  // Made when they are needed, which most requests do not.
+  // Created on first use: most requests need neither.
   private removed: Set<JsonNode> | undefined
   private added: Map<JsonNode, Added> | undefined
 

@@ -1,6 +1,5 @@
-// Edits of a request that is passed on as bytes, so that it stays within what is paid for: the output cap does not
-// exceed the hold, the service tier is the priced one, and no unpaid models are used. Each dialect supplies its field
-// names.
+// Edits a request on the byte lane so that it costs no more than was priced: the output cap does not exceed the hold, the
+// service tier has a price, and no other models are called. Each dialect supplies its field names.
 
 import { type Failure, invalidRequest } from '../../kernel/failure.ts'
 import { JsonEdits, type JsonNode } from '../../wire/json.ts'
@@ -28,7 +27,7 @@ export interface RequestEdits {
   readonly contentTags?: ContentTags | undefined
 }
 
-/** The tools that providers run, and bill apart from tokens, which callers of a model may use. */
+/** Which tools that the provider runs, and bills separately from tokens, a model's callers may use. */
 export interface HostedTools {
   /** Searches have a price. */
   readonly searches: boolean
@@ -52,11 +51,11 @@ export interface PaidMembers {
   readonly models: readonly string[]
   /** Types of tools that callers run themselves, or that cost only tokens. */
   readonly freeTools: RegExp
-  /** A search that has no price is left out instead of refused, because clients offer it unasked. */
+  /** Drop a search without a price instead of refusing the request, because clients offer it by default. */
   readonly dropsSearches?: boolean
 }
 
-/** A list of tools in another place of the body than `tools`. */
+/** A list of tools elsewhere in the body than in `tools`. */
 export interface ToolList {
   readonly list: JsonNode
   /** As in `input[2].tools`. */
@@ -66,7 +65,7 @@ export interface ToolList {
 /** The edits of one body, and what they changed for the caller. */
 export class BodyEdits extends JsonEdits {
   readonly root: JsonNode
-  // Made when they are needed, which most requests do not.
+  // Created on first use: most requests need neither.
   #warnings: Warning[] | undefined
   #refused: Failure | undefined
 

@@ -63,8 +63,8 @@ export type RelayReply = (
   context: RelayContext,
 ) => RelayedReply | { readonly fault: ProviderFault }
 
-// Base class for streams: splits them into SSE records, and joins the passed and edited ones again. An untouched record
-// is passed as the bytes in which it arrived.
+// Base class for streams: splits them into SSE records and joins the passed and edited ones. An unchanged record keeps its
+// bytes.
 
 /** Legal anywhere in a stream. Before the first record, and in some dialects later, clients accept nothing else. */
 export const keepAliveComment = sseComment('keep-alive')
@@ -92,8 +92,8 @@ export abstract class RecordRelay implements StreamRelay {
   readonly #splitter = new SseSplitter()
   #pieces: Uint8Array[] = []
   /**
-   * Set after a record that ended with a CR at a chunk boundary: a following LF belongs to it and is passed or withheld
-   * like it.
+   * Set if a record ended with a CR at a chunk boundary: an LF that follows belongs to that record and is passed or
+   * withheld with it.
    */
   #splitCrLf: 'passed' | 'withheld' | undefined
 
@@ -136,7 +136,7 @@ export abstract class RecordRelay implements StreamRelay {
   protected finish(record: Uint8Array): void {
     this.finished = true
     this.usage ??= this.context.quoteUsage(undefined, this.usageSoFar, () => this.outputBytes)
-    // Completes a final CRLF of which only the CR has arrived, because its LF will not be awaited.
+    // If only the CR of a final CRLF has arrived, add the LF: nothing is read after the end.
     const isSplit = record.at(-1) === carriageReturn && record.at(-2) === lineFeed
     this.terminal = isSplit ? Buffer.concat([record, lineEnd]) : record
   }
@@ -259,13 +259,13 @@ export function createReplyRelay(shape: ReplyShape): RelayReply {
   }
 }
 
-/** The object of a whole reply, unless it is none or holds an error. */
+/** Returns a fault if the body is not a JSON object or has an error. */
 export function readReply(
   body: Uint8Array,
   readErrorObject: (error: unknown) => ProviderFault,
 ): JsonNode | { readonly fault: ProviderFault } {
   const reply = peekJson(body, 0, body.length)
-  if (!reply) return { fault: replyFault('a reply that is no JSON object, or not all of it') }
+  if (!reply) return { fault: replyFault('a reply that is not a complete JSON object') }
   const error = reply.get('error')
   return isPresent(error) ? { fault: readErrorObject(error.value()) } : reply
 }

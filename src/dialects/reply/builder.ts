@@ -140,7 +140,7 @@ export abstract class SseReplyParser implements StreamParser {
   whole(body: Uint8Array): readonly ReplyEvent[] {
     const json = utf8Text(body, 0, body.length)
     const reply = parseRecord(json)
-    if (reply === undefined) this.reply.fail('a reply that is no JSON object, or not all of it')
+    if (reply === undefined) this.reply.fail('a reply that is not a complete JSON object')
     else if (!this.#isError(reply, '')) this.readWhole(reply, json)
     return this.take()
   }

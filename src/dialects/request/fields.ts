@@ -31,7 +31,7 @@ export function readRequest<Value>(parse: () => Value): Value | Failure {
   }
 }
 
-/** A function that may refuse at any point, as one that returns the failure. */
+/** Wraps a function that may refuse at any point: the result returns the failure. */
 export function refusing<Arguments extends unknown[], Value>(run: (...given: Arguments) => Value) {
   return (...given: Arguments): Value | Failure => readRequest(() => run(...given))
 }
@@ -163,7 +163,7 @@ export class RequestFields {
   }
 }
 
-/** Content that is a string; an empty one says nothing. */
+/** Content that is a string. An empty string becomes no block. */
 export function textBlocks(text: string): TextBlock[] {
   return text === '' ? [] : [{ kind: 'text', text }]
 }
@@ -258,7 +258,7 @@ function jsonFailure(fault: JsonFault): Failure {
   return invalidRequest(`The body is not usable JSON: ${fault.message}${where}.`, fault.name)
 }
 
-/** For calls that generate nothing: their bodies say no more than the facts. */
+/** For calls that generate nothing, with the defaults of all other facts. */
 export function envelopeOf(
   { body, members }: EnvelopeFields,
   facts: Partial<Envelope> & Pick<Envelope, 'model'>,
@@ -269,14 +269,14 @@ export function envelopeOf(
 
 // ── Which models and providers to use ──
 
-// As OpenRouter's callers say it, on every surface. The gateway acts on these members itself, so they are not passed on.
+// OpenRouter's members, on every surface. The gateway acts on them itself and does not pass them on.
 
 export const routingMembers: readonly string[] = ['models', 'provider', 'route']
 
 const fallbacksMax = 10
 const namesMax = 50
 
-/** `models` alone names the first one too. */
+/** Without `model`, the first of `models` is used. */
 export function routingFields(fields: EnvelopeFields): Pick<Envelope, 'model' | 'fallbacks' | 'providers'> {
   if (!fields.members.get('models') && !fields.members.get('provider')) return { model: fields.text('model') }
   const listed = fields.members.get('models') ? (namesIn(fields, 'models', fallbacksMax) ?? []) : []
@@ -289,7 +289,7 @@ export function routingFields(fields: EnvelopeFields): Pick<Envelope, 'model' | 
   }
 }
 
-/** Promises of another gateway that this one cannot keep. */
+/** Guarantees of OpenRouter that this gateway cannot give. */
 const promises: Readonly<Record<string, (value: unknown) => boolean>> = {
   data_collection: (value) => value === 'deny',
   zdr: (value) => value === true,
@@ -326,8 +326,8 @@ function namesIn(fields: RequestFields, name: string, max: number): readonly str
 
 // ── What identifies a conversation ──
 
-// The spans of the body that are the same in every turn. Of the messages, that is everything up to and including the
-// caller's first, because the list grows at its end.
+// The spans of the body that are the same in every turn. The list of messages grows at its end, so only the messages up to
+// and including the caller's first count.
 
 /** The values of these members; a member that the body does not have is left out. */
 export function memberSpans({ members }: Envelope, ...names: readonly string[]): JsonSpan[] {
@@ -491,7 +491,7 @@ function createParseContext({ members }: Envelope): ParseContext {
 const namedEach: ReadonlySet<string> = new Set(['cache_mark_dropped'])
 
 export class WarningList {
-  // Made with the first warning, which most requests do not have.
+  // Created with the first warning: most requests have none.
   #seen: Set<string> | undefined
   readonly #list: Warning[] = []
   /** Further places of a code come last, because the header holds only twenty warnings. */

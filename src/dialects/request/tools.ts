@@ -122,7 +122,7 @@ export interface ToolIdRule {
   readonly max: number
 }
 
-/** A lower limit leaves no room for unique ids. It means that the host takes none, and the longer ones are harmless. */
+/** A lower limit leaves no room for unique ids: such a host ignores ids, so longer ones do no harm. */
 const idLengthMin = 8
 
 /** Assigns unique ids in the order of the calls. */
@@ -260,7 +260,7 @@ export class ArgumentNames {
     const required = root
       .get('required')
       ?.elements()
-      ?.map((each) => renamedRequired(each, names))
+      ?.map(({ string: name, text }) => (name === undefined ? text : jsonString(names.get(name) ?? name)))
     const members = new Map(asWritten(root.members()))
     members.set('properties', renamedFields(fields, names))
     if (required) members.set('required', jsonArray(required))
@@ -286,10 +286,6 @@ function reversed(names: SentNames): ReadonlyMap<string, string> {
 
 function renamedFields(fields: readonly JsonNode[], names: SentNames): RawJson {
   return jsonMembers(fields.map(({ name, text }) => [names.get(name) ?? name, text] as const))
-}
-
-function renamedRequired({ string: name, text }: JsonNode, names: SentNames): RawJson {
-  return name === undefined ? text : jsonString(names.get(name) ?? name)
 }
 
 // The arguments of a tool call, which models write as text, as dialects need them: JSON text or an object. The model's
@@ -378,7 +374,7 @@ export function warnSingleCall(conversation: Conversation, warnings: WarningList
   warnings.add('parallel_tool_calls_emulated', pointerTo(conversation, 'parallelTools'))
 }
 
-/** `count` includes a tool of ours. */
+/** `count` includes the tool that the gateway adds. */
 export function refuseTooMany(count: number, max: number | undefined): void {
   if (max === undefined || count <= max) return
   refuseAt('/tools', `This model takes at most ${max} tools; the request has ${count}.`)

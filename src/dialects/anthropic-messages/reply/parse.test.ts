@@ -336,7 +336,7 @@ describe('pitfall 139: a whole reply in place of a stream', () => {
 })
 
 test.each(['', 'null', '[]', '{', '<html>'])('%p is no reply', (body) => {
-  expect(noted(whole(body))).toEqual(['fail a reply that is no JSON object, or not all of it'])
+  expect(noted(whole(body))).toEqual(['fail a reply that is not a complete JSON object'])
 })
 
 test('a reply without content, or without an end, fails', () => {

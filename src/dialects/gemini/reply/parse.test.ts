@@ -339,7 +339,7 @@ describe('pitfall 139: a whole reply as the stream that was asked for', () => {
     expect(faultOf(reply('a')).message).toBe('a reply without an end')
     expect(faultOf({ usageMetadata: {} }).message).toBe('a reply without an end')
     for (const body of ['', '"hi"', '{"candidates":[']) {
-      expect(faultOf(body).message).toBe('a reply that is no JSON object, or not all of it')
+      expect(faultOf(body).message).toBe('a reply that is not a complete JSON object')
     }
     for (const body of [[], [1], [reply('a')]]) expect(faultOf(body).message).toBe('a stream without an end')
   })

@@ -51,11 +51,11 @@ class GeminiStreamParser extends SseReplyParser {
     const streamed = this.#bare.pass(chunk)
     const events = streamed ? super.push(streamed) : []
     if (!this.#bare.isTooLarge || this.reply.over) return events
-    this.reply.fail('a reply that is no stream, and too large')
+    this.reply.fail('a reply that is not a stream and is too large')
     return [...events, ...this.reply.take()]
   }
 
-  /** A body without a stream is mostly an error, which may arrive as plain JSON whatever the content type says. */
+  /** A body that is not a stream is usually an error, sent as plain JSON whatever its content type. */
   override end(): readonly ReplyEvent[] {
     const body = this.#bare.take()
     return body && !this.reply.over ? this.whole(body) : super.end()

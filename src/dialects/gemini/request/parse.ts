@@ -133,10 +133,10 @@ function modelBlocks(parts: readonly RequestFields[], context: ParseContext, new
     const signature = part.optionalText('thoughtSignature')
     const thoughts = signature === undefined || seen.has(signature) ? [] : readThoughts(signature)
     if (signature !== undefined) seen.add(signature)
-    // Another issuer's, which only that can read.
+    // Only the issuer can read it.
     if (!thoughts) context.warnings.add('thinking_dropped', part.pointer('thoughtSignature'))
     const before = thoughts ?? []
-    // What a model thought is in our signatures; without one, no provider takes it back.
+    // Our signatures contain the reasoning. Without one, no provider accepts it back.
     if (part.optionalBoolean('thought')) return [...before]
     const call = part.optionalObject('functionCall')
     if (call) {

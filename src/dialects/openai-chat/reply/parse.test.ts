@@ -306,7 +306,7 @@ describe('pitfall 139: a whole reply', () => {
 })
 
 describe('fails on a body that is no reply', () => {
-  const noJson = 'a reply that is no JSON object, or not all of it'
+  const noJson = 'a reply that is not a complete JSON object'
   test.each<[unknown, string]>([
     ...['', 'null', '[]', '{', '<html>'].map((body): [unknown, string] => [body, noJson]),
     [{}, 'a reply without choices'],

@@ -130,7 +130,7 @@ export const relayReply = createReplyRelay({
     return outputMeter.count(json, 0, json.length)
   },
   readErrorObject,
-  isEmptyReply,
+  isEmptyReply: ({ choices }) => !hasMeaning(choices, 'message'),
 })
 
 // The members that hold generated text, under the names hosts use, and what else to detect while scanning.
@@ -171,14 +171,9 @@ function endedChoices(choices: unknown): unknown[] {
   return ended.map((choice) => recordOf(choice).index ?? 0)
 }
 
-/** `error` is not an end: with nothing before it, there is no answer. */
+/** `error` does not count: without content before it, there is no answer. */
 function isEnding(finishReason: unknown): boolean {
   return typeof finishReason === 'string' && finishReason !== '' && finishReason !== 'error'
-}
-
-/** Whether a whole reply has neither content nor a proper end. */
-function isEmptyReply({ choices }: Record<string, unknown>): boolean {
-  return !hasMeaning(choices, 'message')
 }
 
 function isFilled(value: unknown): boolean {

@@ -101,17 +101,14 @@ interface AssistantEdits {
 }
 
 function editAssistant(body: BodyEdits, message: JsonNode, { stripReasoning, stripOwn, echo }: AssistantEdits): void {
-  if (stripReasoning) {
-    for (const member of message.members() ?? []) if (isReasoning(member.name)) body.remove(member)
+  for (const name of stripReasoning ? reasoningFieldNames : []) {
+    const member = message.get(name)
+    if (member) body.remove(member)
   }
   if (stripOwn) stripOwnSignatures(body, message, stripReasoning)
   // Empty, as for a message without reasoning: reasoning of other models is not sent.
   const needsEcho = echo && (echo.when !== 'tool-turns' || message.get('tool_calls'))
   if (needsEcho && !message.get(echo.field)) body.add(message, echo.field, '""')
-}
-
-function isReasoning(name: string): boolean {
-  return reasoningFieldNames.some((known) => known === name)
 }
 
 /** Our signatures in `reasoning_details`, which goes as a whole if there are no others, and in the extension on calls. */

@@ -423,6 +423,6 @@ describe('whole replies', () => {
     expect(faultOf({ status: 'failed', error, output: [] })).toMatchObject({ message: 'Oops', status: 500 })
     expect(faultOf({ status: 'in_progress', output: [] })?.message).toBe('a reply without an end')
     expect(faultOf({ status: 'completed' })?.message).toBe('a reply without output')
-    expect(faultOf('<html>')?.message).toContain('no JSON object')
+    expect(faultOf('<html>')?.message).toContain('not a complete JSON object')
   })
 })
