@@ -4,10 +4,10 @@ import { startUpstream } from '../../test/parts/upstream.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { Secret } from '../kernel/secret.ts'
 import { callEndpoint, isUnreachable } from './call-endpoint.ts'
+import { createSign } from './credentials.ts'
 import { builtInProviders } from './data/built-in.ts'
 import type { AuthScheme, Endpoint, Provider, UpstreamRequest } from './provider.ts'
 import { createProviders } from './registry.ts'
-import { createSign } from './signing.ts'
 
 const usual = { 'content-type': 'application/json', 'accept-encoding': 'identity', 'user-agent': 'tollgate' }
 const { signal } = new AbortController()

@@ -6,9 +6,9 @@ import { join } from 'node:path'
 import { createJumpClock } from '../../test/parts/jump-clock.ts'
 import { Secret } from '../kernel/secret.ts'
 import { callEndpoint, isBadCredential, isUnreachable } from './call-endpoint.ts'
+import { createSign } from './credentials.ts'
 import { AccessTokens, usualTokenUrl } from './google-tokens.ts'
 import type { Endpoint, UpstreamRequest } from './provider.ts'
-import { createSign } from './signing.ts'
 
 const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
 const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()

@@ -3,11 +3,11 @@
 
 import type { Clock } from '../kernel/clock.ts'
 import { Secret } from '../kernel/secret.ts'
+import { createSign, type SigningInput } from './credentials.ts'
 import { builtInProviders } from './data/built-in.ts'
 import { endpointOfEntry, type ProviderEntry } from './entry.ts'
 import type { Endpoint, Provider, ProviderData, ProviderSettings, Transport } from './provider.ts'
 import { createSandboxProvider, sandboxId } from './sandbox/transport.ts'
-import { createSign, type SigningInput } from './signing.ts'
 
 /** Ids that routes may use without an entry in the file. */
 export const builtInProviderIds: readonly string[] = [...builtInProviders.map(({ id }) => id), sandboxId]

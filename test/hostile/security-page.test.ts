@@ -41,7 +41,8 @@ const dialling: Readonly<Record<string, string>> = {
   'src/alerts/mail.ts': 'the mail server',
   'src/catalog/price-source.ts': 'a price list that the operator named',
   'src/http/payments/stripe-api.ts': 'payments',
-  'src/providers/call-endpoint.ts': 'providers',
+  'src/providers/call-endpoint.ts': 'providers behind an HTTP proxy',
+  'src/providers/connection-pool.ts': 'providers',
   'src/providers/egress/egress-guard.ts': 'providers that a workspace named, and the address of their host',
   'src/providers/google-tokens.ts': 'tokens for providers',
   'src/providers/local.ts': 'local model servers',
@@ -53,7 +54,7 @@ const dialling: Readonly<Record<string, string>> = {
 
 /** Every way there is to the network: what Bun has at hand, and what must be imported. */
 const waysOut = [
-  /(?<![.\w])(fetch|Bun\.connect|Bun\.udpSocket|new WebSocket)\(/,
+  /(?<![.\w])(fetch|Bun\.connect|Bun\.udpSocket|new WebSocket)(<\w+>)?\(/,
   /(from|import|require)\s*\(?\s*['"](node:)?(net|tls|http|https|http2|dgram|dns)(\/promises)?['"]/,
   /\bnew (Bun\.)?SQL\(/,
   /\bRedisClient\b/,

@@ -4,7 +4,8 @@ import { createSecureContext, createServer as createTlsServer } from 'node:tls'
 import { inspect } from 'node:util'
 import { createJumpClock } from '../../../test/parts/jump-clock.ts'
 import { StartRefusal } from '../../store/start-refusal.ts'
-import { type Send, sendByFetch, sendBySocket } from '../call-endpoint.ts'
+import { sendByFetch } from '../call-endpoint.ts'
+import { type Send, sendBySocket } from '../connection-pool.ts'
 import {
   createEgressGuard,
   createGuardedTransport,

@@ -5,7 +5,8 @@
 import { lookup } from 'node:dns/promises'
 import { type Clock, systemClock } from '../../kernel/clock.ts'
 import { parsePlainAddress } from '../../kernel/ip-range.ts'
-import { createTarget, isUnreachable, type Send, sendBySocket, type Target, unlessAborted } from '../call-endpoint.ts'
+import { isUnreachable, unlessAborted } from '../call-endpoint.ts'
+import { createTarget, type Send, sendBySocket, type Target } from '../connection-pool.ts'
 import type { Transport } from '../provider.ts'
 import { type AllowList, judgeAddress, parseAllowList, withoutRootDot } from './addresses.ts'
 

@@ -1,12 +1,45 @@
-// Authentication schemes that do not send their credential: AWS Signature Version 4 and Google access tokens. Also checks what
-// a workspace may store as its own credential.
+// How a provider's credential is sent: in a header, or by schemes that do not send it (AWS Signature Version 4, Google access
+// tokens). Also checks what a workspace may store as its own credential.
 
 import { createHash, createHmac } from 'node:crypto'
 import type { Clock } from '../kernel/clock.ts'
 import type { Secret } from '../kernel/secret.ts'
 import { apiKeyFault } from '../tenancy/credentials.ts'
 import { AccessTokens, readOwnKeyFile } from './google-tokens.ts'
-import type { AuthScheme, Proof, Sign, SigningScheme, UnsignedRequest } from './provider.ts'
+import type { AuthScheme, Endpoint, Proof, Sign, SigningScheme, UnsignedRequest } from './provider.ts'
+
+type Headers = Readonly<Record<string, string>>
+
+interface KnownHeaders {
+  readonly apiKey: Secret | undefined
+  readonly dialectHeaders: Headers
+  readonly headers: Headers
+}
+
+/** The last headers of each endpoint. Most calls to it have the same, and the pool checks and encodes each record once. */
+const lastHeaders = new WeakMap<Endpoint, KnownHeaders>()
+
+/** The headers of a call: those of its dialect, ours, and the credential if the scheme sends it in a header. */
+export function headersWith(apiKey: Secret | undefined, endpoint: Endpoint, dialectHeaders: Headers): Headers {
+  const last = lastHeaders.get(endpoint)
+  if (last?.dialectHeaders === dialectHeaders && last.apiKey === apiKey) return last.headers
+  const headers: Record<string, string> = {
+    ...dialectHeaders,
+    'content-type': 'application/json',
+    // A compressed answer would have to be decompressed, and a small one can expand to gigabytes.
+    'accept-encoding': 'identity',
+    'user-agent': 'tollgate',
+  }
+  const { auth } = endpoint
+  if (apiKey && auth === 'bearer') headers.authorization = `Bearer ${apiKey.reveal()}`
+  // These schemes are named after their header.
+  if (apiKey && (auth === 'x-api-key' || auth === 'x-goog-api-key' || auth === 'api-key'))
+    headers[auth] = apiKey.reveal()
+  lastHeaders.set(endpoint, { apiKey, dialectHeaders, headers })
+  return headers
+}
+
+// Schemes that do not send the credential.
 
 export interface SigningInput {
   readonly clock: Clock

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { generateKeyPairSync } from 'node:crypto'
-import { parseAwsCredential, readOwnCredential, scopeOf, signAws } from './signing.ts'
+import { parseAwsCredential, readOwnCredential, scopeOf, signAws } from './credentials.ts'
 
 const secretAccessKey = 'wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY'
 const credential = { accessKeyId: 'AKIDEXAMPLE', secretAccessKey, sessionToken: undefined }

@@ -3,7 +3,8 @@
 import { afterEach, describe, expect, spyOn, test } from 'bun:test'
 import { holeTest, openBlackHole } from '../../test/parts/black-hole.ts'
 import { startUpstream, type Upstream, type UpstreamHandler } from '../../test/parts/upstream.ts'
-import { createTarget, isUnreachable, sendBySocket, type Target } from './call-endpoint.ts'
+import { isUnreachable } from './call-endpoint.ts'
+import { createTarget, sendBySocket, type Target } from './connection-pool.ts'
 import type { UpstreamRequest, UpstreamResponse } from './provider.ts'
 
 let upstream: Upstream
