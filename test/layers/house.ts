@@ -106,7 +106,7 @@ export const bans: readonly Ban[] = [
 /** Files that may name a provider, with the reason. */
 export const providerNamesAllowed: ReadonlyMap<string, string> = new Map([
   [
-    'src/cli/commands/connect.ts',
+    'src/cli/connect-clients.ts',
     'in the settings of other programs, `openai` is their word for the Chat Completions API',
   ],
   ['src/cli/import/litellm.ts', "a table of another gateway's names for providers"],
