@@ -142,8 +142,7 @@ export async function recordCorrection(
   if (paymentId !== undefined) {
     await ensureWallet(sql, workspaceId, now)
     // Locks the row, so that the second of two deliveries finds the transfer of the first.
-    const [balance] =
-      await sql<BalanceRow>`UPDATE balances SET held = held WHERE account_id = ${wallet} RETURNING posted`
+    const [balance] = await sql<BalanceRow>`SELECT posted FROM balances WHERE account_id = ${wallet} FOR NO KEY UPDATE`
     const earlier = await readPayment(sql, paymentId)
     if (earlier && balance) return { kind: 'corrected', transfer: earlier, posted: balance.posted, repeated: true }
   }
@@ -178,8 +177,8 @@ export async function recordCorrection(
 
 /** As much of the amount as no request holds. Locks the wallet. */
 async function freeUpTo(sql: Sql, wallet: WalletId, amount: Nano): Promise<Nano> {
-  const [row] = await sql<{ free: Nano }>`UPDATE balances SET held = held WHERE account_id = ${wallet}
-    RETURNING posted - held AS free`
+  const [row] = await sql<{ free: Nano }>`SELECT posted - held AS free FROM balances WHERE account_id = ${wallet}
+    FOR NO KEY UPDATE`
   return row && row.free < amount ? row.free : amount
 }
 
@@ -241,9 +240,9 @@ async function add(sql: Sql, wallet: WalletId, amount: Nano): Promise<Changed | 
 }
 
 async function take(sql: Sql, wallet: WalletId, amount: Nano): Promise<Changed | Insufficient> {
-  // Locks the row by an update that changes nothing, so that a refusal reports the balance it was decided on.
-  const [before] = await sql<{ posted: Nano; held: Nano }>`UPDATE balances SET held = held
-    WHERE account_id = ${wallet} RETURNING posted, held`
+  // Locked, so that a refusal reports the balance it was decided on.
+  const [before] = await sql<{ posted: Nano; held: Nano }>`SELECT posted, held FROM balances
+    WHERE account_id = ${wallet} FOR NO KEY UPDATE`
   const [row] = await sql<BalanceRow>`UPDATE balances SET posted = posted - ${amount}
     WHERE account_id = ${wallet} AND posted - held >= ${amount} RETURNING posted`
   return row

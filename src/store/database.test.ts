@@ -65,6 +65,27 @@ forEachEngine((engine, storeTest) => {
     expect(await database.sql`SELECT id FROM wallets`).toHaveLength(1)
   })
 
+  storeTest('a transaction waits for a row that another one has locked', async ({ database }) => {
+    await createWallets(database)
+    await database.transaction(async (sql) => void (await sql`INSERT INTO wallets (id, amount) VALUES ('a', ${1n})`))
+    const order: string[] = []
+    let second: Promise<unknown> | undefined
+    await database.transaction(async (sql) => {
+      await sql`SELECT id FROM wallets WHERE id = 'a' FOR NO KEY UPDATE`
+      second = database.transaction(async (other) => {
+        const [row] = await other<{ amount: bigint }>`SELECT amount FROM wallets WHERE id = ${'a'}
+          FOR NO KEY UPDATE`
+        order.push(`locked at ${row?.amount}`)
+      })
+      // Time enough for the second one to get through, if nothing kept it.
+      for (let n = 0; n < 50; n++) await sql`SELECT id FROM wallets`
+      await sql`UPDATE wallets SET amount = ${2n} WHERE id = 'a'`
+      order.push('changed')
+    })
+    await second
+    expect(order).toEqual(['changed', 'locked at 2'])
+  })
+
   storeTest('keeps transactions that run at the same time apart', async ({ database }) => {
     await createWallets(database)
     const outcomes = await Promise.allSettled(

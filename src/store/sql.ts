@@ -11,7 +11,13 @@ export interface SqlPart {
   readonly value: readonly unknown[]
 }
 
-/** A tagged template. What is in `${}` is sent as a parameter, never as text. */
+/**
+ * A tagged template. What is in `${}` is sent as a parameter, never as text.
+ *
+ * A SELECT in a transaction may end with `FOR NO KEY UPDATE`: other transactions that lock or change the row then wait for
+ * the end of this one. SQLite has no such words and needs none, because its transactions run one at a time; they are left
+ * out there. (`FOR UPDATE` would also block rows that refer to the locked one.)
+ */
 export interface Sql {
   <Row>(text: TemplateStringsArray, ...values: readonly (SqlValue | SqlPart)[]): Promise<Row[]>
   /** `` sql`INSERT INTO t ${sql([{ id, amount }])}` ``: at least one row, all with the same columns. */

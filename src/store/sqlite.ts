@@ -301,6 +301,8 @@ class NamePart implements SqlPart {
   constructor(readonly value: readonly [string]) {}
 }
 
+const rowLock = ' FOR NO KEY UPDATE'
+
 /** The tagged template of sql.ts for a connection that lives in another thread: it only makes the text and the values. */
 export function sqlOver(run: RunStatement): Sql {
   const tag = (
@@ -312,7 +314,7 @@ export function sqlOver(run: RunStatement): Sql {
     const values: SqlValue[] = []
     let text = first[0] ?? ''
     for (const [at, value] of rest.entries()) text += placeholder(value, values) + (first[at + 1] ?? '')
-    return run(text, values)
+    return run(text.endsWith(rowLock) ? text.slice(0, -rowLock.length) : text, values)
   }
   return tag as Sql
 }

@@ -75,10 +75,15 @@ export async function appendAuditOnce(sql: Sql, entry: AuditEntry, mark: string)
   const marked = JSON.stringify({ [mark]: entry.details?.[mark] }).slice(1, -1)
   assert(marked !== '', 'the mark of an entry is in its details')
   // Locked before the check, so that the second of two concurrent calls finds the entry of the first.
-  await sql`UPDATE audit_head SET sequence = sequence WHERE id = 1`
+  await lockAudit(sql)
   const [noted] = await sql`SELECT 1 AS noted FROM audit WHERE object = ${entry.object} AND action = ${entry.action}
     AND replace(details, ${marked}, '') <> details LIMIT 1`
   if (!noted) await appendAudit(sql, entry)
+}
+
+/** Other transactions that append to the audit log wait for the end of this one. */
+export async function lockAudit(sql: Sql): Promise<void> {
+  await sql`SELECT id FROM audit_head WHERE id = 1 FOR NO KEY UPDATE`
 }
 
 /** SHA-256 of the columns in order, as a JSON array, which is unambiguous about where each ends. */

@@ -16,7 +16,7 @@ import {
 import type { Role } from '../kernel/roles.ts'
 import { type ItemIn, optional, rowFormat, text, time } from '../store/columns.ts'
 import { type Sql, timeToSql } from '../store/sql.ts'
-import { appendAudit } from './audit.ts'
+import { appendAudit, lockAudit } from './audit.ts'
 import {
   type Act,
   afterCursor,
@@ -224,10 +224,10 @@ async function deletePerson(sql: Sql, id: PersonId): Promise<void> {
   await sql`DELETE FROM people WHERE id = ${id}`
 }
 
-/** Changes of the members of one workspace wait for each other, on every replica. */
+/** Changes of the members of one workspace wait for each other, on every replica; so do those of operators. */
 async function lockMembers(sql: Sql, workspaceId: WorkspaceId | undefined): Promise<void> {
-  if (workspaceId !== undefined) await sql`UPDATE workspaces SET name = name WHERE id = ${workspaceId}`
-  else await sql`UPDATE audit_head SET sequence = sequence WHERE id = 1`
+  if (workspaceId !== undefined) await sql`SELECT id FROM workspaces WHERE id = ${workspaceId} FOR NO KEY UPDATE`
+  else await lockAudit(sql)
 }
 
 async function checkNotLast(sql: Sql, { workspaceId, role }: Member): Promise<void> {

@@ -201,7 +201,7 @@ export async function endPayment(deps: PaymentDependencies, ownId: string, code:
 }
 
 export async function lockTopUp(sql: Sql, workspaceId: WorkspaceId): Promise<void> {
-  await sql`UPDATE auto_topups SET failures = failures WHERE workspace_id = ${workspaceId}`
+  await sql`SELECT failures FROM auto_topups WHERE workspace_id = ${workspaceId} FOR NO KEY UPDATE`
 }
 
 export interface TopUpFailure extends Raising {

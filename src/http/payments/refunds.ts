@@ -111,7 +111,7 @@ export function createRefunds(deps: PaymentDependencies) {
       { amount, reason }: { amount: Nano | undefined; reason: string },
     ): Promise<RefundRow> {
       // Locked, so that two refunds at once cannot exceed the payment.
-      const locked = await sql`UPDATE payments SET state = state WHERE id = ${paymentId} RETURNING *`
+      const locked = await sql`SELECT * FROM payments WHERE id = ${paymentId} FOR NO KEY UPDATE`
       const payment = paymentRow.first(locked)
       if (!payment) throw notFound('payment', paymentId)
       if (payment.state !== 'paid' || payment.paymentIntent === undefined || !api) {
