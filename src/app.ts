@@ -1,11 +1,12 @@
-// The only place where things are constructed and wired, in the order in which they start. The parts are in app/.
+// The only place where things are constructed and wired. Each part is a file in app/ and gets the ones before it:
+// storage → auth (keys, limits) → pipeline (requests) → alerts → admin (management API, pages, payments) → the HTTP server.
 
 import { type Admin, createAdmin, publicUrlOf } from './app/admin.ts'
 import { createAlerts } from './app/alerts.ts'
-import { createAuth } from './app/auth.ts'
+import { type Auth, createAuth } from './app/auth.ts'
 import type { LiveCatalog } from './app/live-catalog.ts'
 import { type Base, openingCredit, openStorage } from './app/open-storage.ts'
-import { createPipeline } from './app/pipeline.ts'
+import { createPipeline, type Pipeline } from './app/pipeline.ts'
 import type { Config } from './config/config.ts'
 import { surfaces } from './dialects/registry.ts'
 import { createHandler, refusePath, type Shutdown } from './http/handler.ts'
@@ -88,75 +89,48 @@ export async function startApp(deps: AppDependencies): Promise<App> {
 }
 
 async function start(deps: AppDependencies): Promise<App> {
-  const { source, clock, loopClock, log, wrapLedger, requestLogFlushMs, sharesPort = false } = deps
+  const { source, clock, log } = deps
   const base = { source, clock, log }
   // An unreachable database is not a defect: the caller can retry.
   const onDefect = (error: unknown, id: RequestId): Failure =>
     isStoreUnavailable(error) ? storeUnavailable() : logDefect(log, error, id)
-  const storage = await openStorage({ ...base, onProgress: deps.onProgress, timeoutFactor: deps.timeoutFactor })
-
-  // Changes made by other replicas are followed before the catalog reads the prices, so that none is missed in between.
+  // These three are built below, and needed by what is built before them.
   const catalogLoaded = Promise.withResolvers<LiveCatalog>()
   let admin: Admin | undefined
+  let socketAddress = (_: ClientRequest): string | undefined => undefined
+
+  const storage = await openStorage({ ...base, onProgress: deps.onProgress, timeoutFactor: deps.timeoutFactor })
+  // Follows the changes of other replicas before the catalog reads the prices, so that none is missed in between.
   const auth = createAuth({
     ...base,
     storage,
-    onPriceChange: () => void catalogLoaded.promise.then((loaded) => loaded.reload()),
+    onPriceChange: () => void catalogLoaded.promise.then((catalog) => catalog.reload()),
     onAccessChange: () => admin?.web.accessChanged(),
   })
-  // The socket knows the client's address; it is opened last.
-  let socketAddress = (_: ClientRequest): string | undefined => undefined
   const { addressOf, forwardedProtoOf } = createClientAddresses(
     () => source.current.trustedProxies,
     (request) => socketAddress(request),
   )
-  const onBroken = (): void => deps.onBroken?.()
   const pipeline = await createPipeline({
-    ...{ ...base, storage, auth, addressOf, onDefect, onBroken, wrapLedger, requestLogFlushMs },
-  })
-  const { ledger, catalog } = pipeline
-  catalogLoaded.resolve(catalog)
-  const alerts = createAlerts({
     ...base,
     storage,
-    health: pipeline.health,
-    catalog,
-    address: () => publicUrlOf(base.source.current),
+    auth,
+    addressOf,
+    onDefect,
+    onBroken: () => deps.onBroken?.(),
+    wrapLedger: deps.wrapLedger,
+    requestLogFlushMs: deps.requestLogFlushMs,
   })
+  const { catalog, health } = pipeline
+  catalogLoaded.resolve(catalog)
+  const alerts = createAlerts({ ...base, storage, health, catalog, address: () => publicUrlOf(source.current) })
   const { stripeUrl } = deps
-  const parts = { storage, auth, pipeline, alerts, addressOf, forwardedProtoOf, onDefect, stripeUrl }
-  admin = createAdmin({ ...base, ...parts })
-  const { web, sessions, management, payments } = admin
+  admin = createAdmin({ ...base, storage, auth, pipeline, alerts, addressOf, forwardedProtoOf, onDefect, stripeUrl })
+  const { web, sessions, close: closeAdmin } = admin
 
   const shutdown: { phase: Shutdown['phase'] } = { phase: 'serving' }
-  const shedding = createShedding({ clock: loopClock, random: randomUnit })
-  const { authenticate, credentials, limiter } = auth
-  const listing = { authenticate, credentials, limiter, catalog }
-  const handler = createHandler({
-    generate: pipeline.generate,
-    countTokens: pipeline.countTokens,
-    compact: pipeline.compact,
-    embed: pipeline.embed,
-    models: createModelsRoute(listing),
-    modelInfo: createModelInfoRoute(listing),
-    spend: createSpendRoute({ authenticate, ledger, clock }),
-    storedResponses: createStoredResponsesRoute({
-      ...{ authenticate, limiter, storedResponses: pipeline.storedResponses, settings: source },
-    }),
-    management,
-    metrics: pipeline.metrics,
-    pages: web.handle,
-    notFound: web.notFound,
-    payments,
-    settings: source,
-    shutdown,
-    overloaded: shedding.refusal,
-    degraded: () => auth.degraded(),
-    unreadiness: () => (ledger.admits() ? undefined : cannotCharge(1000)),
-    onDefect,
-    addressOf,
-    idleSeconds,
-  })
+  const shedding = createShedding({ clock: deps.loopClock, random: randomUnit })
+  const handler = createRoutes({ ...base, auth, pipeline, admin, shutdown, shedding, addressOf, onDefect })
   const { host, port, localModels } = source.current
   const listening = listen({
     host,
@@ -166,7 +140,7 @@ async function start(deps: AppDependencies): Promise<App> {
     handler,
     exact: handler.exact,
     refusePath,
-    sharesPort,
+    sharesPort: deps.sharesPort ?? false,
     onDefect(error) {
       const id = createId('req')
       return refuse(surfaces.chat.dialect, logDefect(log, error, id), id)
@@ -196,9 +170,10 @@ async function start(deps: AppDependencies): Promise<App> {
       if (delayMs > 0) setTimeout(() => (shutdown.phase = 'draining'), delayMs).unref()
       web.close()
       const drained = await listening.stop({ delayMs, drainMs }, () => pipeline.ticker.expireAll())
+      // In the reverse order of the start: what is closed later is still used by what is closed before.
       shedding.close()
       source.close()
-      await admin?.close()
+      await closeAdmin()
       await alerts.close()
       await pipeline.close()
       await auth.close()
@@ -207,6 +182,51 @@ async function start(deps: AppDependencies): Promise<App> {
       return drained
     },
   }
+}
+
+interface RoutesInput extends Base {
+  readonly auth: Auth
+  readonly pipeline: Pipeline
+  readonly admin: Admin
+  readonly shutdown: Shutdown
+  readonly shedding: ReturnType<typeof createShedding>
+  addressOf(request: ClientRequest): string | undefined
+  onDefect(error: unknown, id: RequestId): Failure
+}
+
+/** Everything that the gateway serves, by path. */
+function createRoutes({ source, clock, auth, pipeline, admin, ...http }: RoutesInput) {
+  const { ledger, catalog } = pipeline
+  const { authenticate, credentials, limiter } = auth
+  const listing = { authenticate, credentials, limiter, catalog }
+  return createHandler({
+    generate: pipeline.generate,
+    countTokens: pipeline.countTokens,
+    compact: pipeline.compact,
+    embed: pipeline.embed,
+    models: createModelsRoute(listing),
+    modelInfo: createModelInfoRoute(listing),
+    spend: createSpendRoute({ authenticate, ledger, clock }),
+    storedResponses: createStoredResponsesRoute({
+      authenticate,
+      limiter,
+      storedResponses: pipeline.storedResponses,
+      settings: source,
+    }),
+    management: admin.management,
+    metrics: pipeline.metrics,
+    pages: admin.web.handle,
+    notFound: admin.web.notFound,
+    payments: admin.payments,
+    settings: source,
+    shutdown: http.shutdown,
+    overloaded: http.shedding.refusal,
+    degraded: () => auth.degraded(),
+    unreadiness: () => (ledger.admits() ? undefined : cannotCharge(1000)),
+    onDefect: http.onDefect,
+    addressOf: http.addressOf,
+    idleSeconds,
+  })
 }
 
 /** A bug in Tollgate: the details go to the log, not to the caller. */

@@ -7,9 +7,7 @@ import { updatePrices } from '../http/management/catalog.ts'
 import type { RouteDependencies } from '../http/management/dependencies.ts'
 import { type Base, errorFields } from './open-storage.ts'
 
-export interface PriceUpdateDependencies
-  extends Pick<Base, 'source' | 'clock' | 'log'>,
-    Pick<RouteDependencies, 'database' | 'prices' | 'changes'> {
+export interface PriceUpdateDependencies extends Base, Pick<RouteDependencies, 'database' | 'prices' | 'changes'> {
   /** For tests. */
   readonly firstMs?: number
 }
