@@ -1,5 +1,5 @@
-// The accounts and what may flow between them. A workspace has one wallet, whose id follows from the workspace's, so
-// that no one has to look it up.
+// The accounts and the transfers allowed between them. A workspace has one wallet, whose id is derived from the
+// workspace's id, so it needs no lookup.
 
 import type { WorkspaceId } from '../kernel/ids.ts'
 import type { Nano } from '../kernel/money.ts'
@@ -30,7 +30,7 @@ export async function ensureWallet(sql: Sql, workspaceId: WorkspaceId, now: numb
   await sql`INSERT INTO balances (account_id, posted, held) VALUES (${id}, 0, 0) ON CONFLICT DO NOTHING`
 }
 
-/** The wallet can pay once `posted - held` covers the amount; if even `posted` does not, waiting is no use. */
+/** The wallet can pay once `posted - held` covers the amount; if even `posted` does not, waiting does not help. */
 export interface Insufficient {
   readonly kind: 'insufficient'
   readonly posted: Nano

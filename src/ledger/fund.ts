@@ -1,7 +1,7 @@
-// Money that comes into a wallet: paid by someone (topup) or given (grant); and corrections of that, in either direction.
-// Each is one transfer, never a change of another one. The move and the memory that it was made are one transaction, so that
-// a retry after any failure moves once. What is taken back must be free: what running requests hold stays theirs, and no
-// wallet goes below zero.
+// Adds money to wallets, paid (topup) or given (grant), and corrects that in either direction. Each change is a new transfer;
+// transfers are never edited. The transfer and its idempotency key are written in one transaction, so a retry after any
+// failure moves the money once. Only the free balance can be taken back, not what running requests hold, and no wallet goes
+// below zero.
 
 import { createHash } from 'node:crypto'
 import { type Failpoint, noFailpoint } from '../kernel/failpoint.ts'
@@ -25,7 +25,7 @@ interface Move {
   readonly workspaceId: WorkspaceId
   /** More than 0, at most a million dollars. */
   readonly amount: Nano
-  /** The same move asked for again with the same key within a day is the first one. */
+  /** A repeated call with the same key within a day returns the first result. */
   readonly idempotencyKey?: string
 }
 
@@ -33,7 +33,7 @@ export interface Funding extends Move {
   readonly kind: 'topup' | 'grant'
   /** Free text for people, not a key. */
   readonly reference?: string
-  /** The payment provider's id; funds once, for ever. */
+  /** The payment provider's id; each id funds only once, without a time limit. */
   readonly paymentId?: string
 }
 
@@ -41,7 +41,7 @@ export interface Correction extends Move {
   readonly direction: 'add' | 'take'
   /** Free text for people; it becomes the transfer's reference. */
   readonly reason: string
-  /** The payment provider's id of a refund or dispute; corrects once, for ever. */
+  /** The payment provider's id of a refund or dispute; each id corrects only once, without a time limit. */
   readonly paymentId?: string
   /**
    * The money has left or come back already. `rest`: takes what is free and writes the rest off in the same commit. An
@@ -120,7 +120,7 @@ export async function recordFunding(
 export interface CorrectionTerms {
   readonly now: number
   readonly reach: Failpoint
-  /** Where holds live in memory: sets aside what is to be taken, before the database knows; or says what there is. */
+  /** On the embedded engine: reserves the amount in memory before it is taken in the database, or reports the balance. */
   reserve?(): Insufficient | Nano
 }
 
@@ -205,7 +205,7 @@ async function move<Refused extends { readonly kind: string }>(
   // Zero is valid for a refund by the payment provider: the wallet may have nothing left to take.
   if (amount < 0n || amount > transferMax || (amount === 0n && !transfer.paymentId))
     return { kind: 'out_of_range', max: transferMax }
-  // Before anything is set aside: what was made once is answered whatever the wallet has now.
+  // Checked before anything is reserved: a repeated call gets its first result, whatever the balance is now.
   const earlier = await claim(sql, key, now)
   if (earlier) return earlier
   await reach('in_topup')
@@ -250,9 +250,9 @@ async function take(sql: Sql, wallet: WalletId, amount: Nano): Promise<Changed |
     : { kind: 'insufficient', posted: before?.posted ?? zeroNano, held: before?.held ?? zeroNano }
 }
 
-// The memory that money was moved, under the caller's own key: the same call again finds the first one.
+// Idempotency keys: a repeated call finds the result of the first.
 
-/** `content`: all that makes the move what it is; another one under the same key is a conflict. */
+/** `content`: everything that identifies the move; different content under the same key is a conflict. */
 function keyOf(kind: string, { workspaceId, idempotencyKey: key }: Move, content: unknown): KeyClaimant | undefined {
   if (key === undefined) return undefined
   const bodySha256 = createHash('sha256').update(JSON.stringify(content)).digest('hex')

@@ -129,8 +129,8 @@ export interface Ledger {
   hold(request: HoldRequest): HoldOutcome | Promise<HoldOutcome>
   extend(requestId: RequestId, more: Nano): ExtendOutcome | Promise<ExtendOutcome>
   /**
-   * Holds more for what was delivered already, as far as the wallet has it: spend limits are not checked. Returns how much;
-   * undefined where others share the wallet, and only the settlement can know.
+   * Extends a hold for output that was already delivered, as far as the balance allows; spend limits are not checked.
+   * Returns the added amount; undefined where replicas share the wallet, because only the settlement can decide there.
    */
   coverOverrun(requestId: RequestId, more: Nano): Nano | undefined
   /** The body goes upstream now. Not durable by itself. */
@@ -143,7 +143,7 @@ export interface Ledger {
   correct(correction: Correction): Promise<CorrectOutcome>
   /** Zeros for a workspace that was never funded. */
   wallet(workspaceId: WorkspaceId): Promise<Wallet>
-  /** A spend limit of the scope was set: what was charged in its period while there was none counts too. */
+  /** A spend limit was set for the scope: earlier charges of the current period count against it too. */
   recount(scopeId: string, startsAt?: number): void
   /** The same for limits of its end users and tags. Holds that name them do not wait for it. */
   recountAttributed(scopeId: string, limited: Attributed, startsAt?: number): void
@@ -161,7 +161,7 @@ export interface Ledger {
   stats(): LedgerStats
   /** This process among those on one database; undefined where it is alone. */
   readonly replica?: ReplicaView | undefined
-  /** Waits for what was submitted, then stops. */
+  /** Finishes submitted work, then stops. */
   close(): Promise<void>
 }
 
@@ -205,7 +205,7 @@ export interface LedgerStats extends HoldStats, CommitStats, EndStats {
 /** How the ledger waits. Tests pass their own, so that none of them depends on how long something takes. */
 export interface Timers {
   wait(milliseconds: number): Promise<void>
-  /** Resolves when what is ready now has run. */
+  /** Resolves after the work that is ready now has run. */
   endOfTurn(): Promise<void>
   /** Calls the work again and again, never twice at once; returns a function that stops it. Must not keep a process alive. */
   every(milliseconds: number, work: () => Promise<unknown>): () => void

@@ -49,7 +49,7 @@ export function settleOnce(settle: Settle): Settle {
     const forget = () => void running.delete(requestId)
     const outcome = settle(settlement)
     running.set(requestId, outcome)
-    // Until an unknown outcome is certain, the database does not say yet what it will be.
+    // While a commit's outcome is unknown, the database may not show it yet.
     outcome.then((known) => (known.kind === 'unknown' ? known.end.then(forget) : forget()), forget)
     return outcome
   }

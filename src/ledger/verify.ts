@@ -73,7 +73,7 @@ const checks: Readonly<Record<string, string>> = {
     WHERE held <> expected`,
   'posted ≥ held ≥ 0': `SELECT account_id AS id, 'posted ' || posted || ', held ' || held AS detail FROM balances
     WHERE posted < 0 OR held < 0 OR posted < held`,
-  // Also finds a leg that cannot be: whose kind of account does not fit the kind of transfer. A workspace that was never
+  // Also finds impossible legs, where the kind of account does not fit the kind of transfer. A workspace that was never
   // funded has no wallet, and can still make calls that cost nothing.
   'accounts fit the transfer': `SELECT t.id,
       t.kind || ' from ' || COALESCE(d.kind, 'no account') || ' to ' || COALESCE(c.kind, 'no account') AS detail
@@ -130,7 +130,7 @@ async function findForgottenHolds(sql: Sql): Promise<readonly Finding[]> {
 const clockSkewMs = 300_000n
 
 /**
- * A clock that was set back leaves this behind for ever, and no amount depends on it. Ids of both tables are compared
+ * A clock that was set back leaves this permanently, and no amount depends on it. Ids of both tables are compared
  * without their prefixes; the rest ascends with time.
  */
 async function findTimesGoingBack(sql: Sql): Promise<readonly Finding[]> {
@@ -147,8 +147,8 @@ async function findTimesGoingBack(sql: Sql): Promise<readonly Finding[]> {
   }))
 }
 
-// Checks every charge by itself, in pages, so that memory does not grow with the ledger: whether its usage gives its amount,
-// and whether the charges of a window are what its budget says.
+// Checks each charge, in pages, so that memory does not grow with the ledger: its amount must follow from its usage, and
+// the charges of a window must add up to its budget.
 
 const pageMax = 2000
 
@@ -168,7 +168,7 @@ async function checkCharges(sql: Sql, options: VerifyOptions): Promise<readonly 
   const price = readPrice ? await readPrice(sql) : options.price
   const [counts] = await sql<{ charges: bigint; last: bigint | null }>`SELECT (SELECT COUNT(*) FROM charges) AS charges,
     (SELECT MAX(created_at) FROM transfers) AS last`
-  // A clock that was set back must not make a window of the books look open for ever.
+  // A clock that was set back must not keep a window open permanently.
   const now = Math.max(options.now ?? 0, Number(counts?.last ?? 0n))
   const spent = new Map<BudgetName, bigint>()
   const findings: Finding[] = []

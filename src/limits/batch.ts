@@ -112,7 +112,7 @@ function seedLoad(load: Load, nowMs: number, { limits, requests, tokens }: Seed)
   if (load.tokens) seedBucket(load.tokens, tokens, lost.tokens)
 }
 
-/** Up to the limit only: what was admitted shall not cause a longer wait than if it had been refused. */
+/** Capped at the limit: an admitted request must not cause a longer wait than a refused one would have. */
 function seedBucket(bucket: Bucket, { lostUnits, addedUnits }: SeedUnits, isLost: boolean): void {
   const units = bucket.usedUnits + (isLost ? lostUnits : 0) + addedUnits
   bucket.usedUnits = Math.max(bucket.usedUnits, Math.min(units, bucket.limit * unitsPerWhole))

@@ -104,7 +104,7 @@ export interface LimitState {
   readonly limit: number
   /** Whole, at least 0. */
   readonly remaining: number
-  /** Until nothing is used any more, if nothing else comes. */
+  /** Until the limit is completely unused again, if no other request comes. */
   readonly resetMs: number
 }
 
@@ -126,7 +126,7 @@ export function createAdmission(state: LimitStates, end: (actualTokens: number) 
 }
 
 export function wholeTokens(tokens: number): number {
-  // NaN would stay in a bucket for ever.
+  // NaN would never leave a bucket.
   assert(tokens >= 0, 'tokens are counted from 0')
   return Math.min(tokensMax, Math.ceil(tokens))
 }

@@ -226,7 +226,11 @@ export class SharedLimiter implements Limiter {
   async #send(entries: readonly Entry[]): Promise<readonly AdmitAnswer[]> {
     const { batch, deltas } = this.#buildBatch(entries)
     const answers = await this.#options.store.exchange(batch)
-    for (const delta of deltas) markSynced(delta)
+    for (const { scope, loss, sent } of deltas) {
+      scope.syncedLoss = loss
+      // Requests that the share admitted meanwhile are sent with the next exchange.
+      if (scope.share) scope.share.synced = sent
+    }
     return answers
   }
 
@@ -367,12 +371,6 @@ function applyReading(scope: SharedScope, reading: AnsweredLoad | undefined, now
   scope.load.tokens = reading.tokens && { ...reading.tokens, atMs: nowMs }
 }
 
-/** Requests that a share admitted in the meantime are sent the next time. */
-function markSynced({ scope, loss, sent }: SyncDelta): void {
-  scope.syncedLoss = loss
-  if (scope.share) scope.share.synced = sent
-}
-
 /**
  * `limit ÷ replicas`, at least 1: three replicas shall not lock out a limit of 2. Of the slots that were free when the
  * store last answered, each process takes a part only: others may still use theirs.
@@ -393,7 +391,7 @@ function shareOf(limits: RateLimits, replicas: number, lastSlots: LastSlots | un
   }
 }
 
-/** A new share is as full as the whole was when the store last answered: of what was left, each process has a part. */
+/** A new share is as full as the whole was when the store last answered; each process gets a part of what was left. */
 function openShare(scope: SharedScope, limits: RateLimits, nowMs: number): Load {
   if (scope.share) return scope.share.load
   const load = newLoad(nowMs)

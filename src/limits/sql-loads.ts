@@ -71,7 +71,7 @@ function parseLoad(state: string | undefined, nowMs: number): Load {
   return { ...load, slots: Object.fromEntries(kept) }
 }
 
-/** How long the state says anything that a new one would not. */
+/** How long the state differs from a new one. */
 function lifetimeMs(load: Load, nowMs: number): number {
   let lifetime = 0
   for (const bucket of [load.requests, load.tokens]) {
@@ -86,7 +86,7 @@ async function databaseNow(sql: Sql): Promise<bigint> {
   return row?.now ?? 0n
 }
 
-/** Removes rows that say nothing a new one would not. Locked rows are left for the next round. */
+/** Removes rows whose state equals a new one. Locked rows are left for the next round. */
 export async function clearDrained(database: Database): Promise<number> {
   const rows = await database.transaction(async (sql) => {
     const now = await databaseNow(sql)

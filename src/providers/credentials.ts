@@ -120,7 +120,7 @@ const regionLabel = /(?:^|\.)([a-z]{2,}(?:-[a-z]+)+-\d)\./
 
 /**
  * `bedrock-runtime.eu-west-1.amazonaws.com`, `vpce-1a2b.bedrock-runtime.eu-west-1.vpce.amazonaws.com`,
- * `bedrock-runtime.eu-west-1.api.aws`: what is called bedrock-runtime in addresses is bedrock in signatures.
+ * `bedrock-runtime.eu-west-1.api.aws`: the service is bedrock-runtime in addresses and bedrock in signatures.
  */
 export function scopeOf({ hostname }: URL): SigningScope {
   // Other host names, such as the operator's proxy, carry no region.

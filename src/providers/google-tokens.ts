@@ -85,7 +85,7 @@ function isRsaKey(pem: string): boolean {
   }
 }
 
-/** A JSON Web Token by which the account asks for access (RFC 7523); throws if the key is none. */
+/** The JSON Web Token with which the account requests access (RFC 7523); throws if the key is invalid. */
 export function signClaim(account: ServiceAccount, epochSeconds: number): string {
   const { email, keyId, privateKey, tokenUrl } = account
   const header = { alg: 'RS256', typ: 'JWT', ...(keyId !== undefined && { kid: keyId }) }

@@ -66,7 +66,7 @@ async function copyInto(options: CopyOptions, from: Sql, to: Sql): Promise<CopyO
   return { copied: isFresh, tables, left: plan.left }
 }
 
-/** Where it could not be applied, the copy would lack charges. What was refused is found by the proof. */
+/** With unapplied entries the copy would lack charges. Refused entries are found by the verification. */
 async function assertJournalApplied(from: Sql): Promise<void> {
   const rows = await from`SELECT 1 FROM journal WHERE refusal IS NULL LIMIT 1`
   if (rows.length === 0) return
@@ -87,7 +87,7 @@ async function isUnused(to: Sql, { tables }: CopyPlan): Promise<boolean> {
 async function clearSeeds(to: Sql, { tables }: CopyPlan): Promise<void> {
   for (const { name } of tables.toReversed()) {
     const rows = await to`SELECT 1 FROM ${to(name)} LIMIT 1`
-    // Only where there are any: an append-only table refuses even a deletion of nothing.
+    // Only if there are rows: an append-only table rejects every DELETE, even one that matches nothing.
     if (rows.length > 0) await to`DELETE FROM ${to(name)}`
   }
 }

@@ -176,8 +176,8 @@ async function transactAtOnce<T>(pool: WatchedPool, work: (sql: Sql) => Promise<
 }
 
 // Two kinds of pools. Short statements share one that is replaced when an answer does not come: PostgreSQL ends statements
-// that take too long, but a connection whose other end is gone stays silent for ever, and so would everything that waits
-// for it. Work that may take minutes has its own connections, so that nothing cuts it off.
+// that take too long, but a connection whose peer is gone never answers, and everything that waits for it would hang.
+// Work that may take minutes has its own connections, so that nothing cuts it off.
 
 interface WatchedPool {
   readonly sql: Sql
@@ -188,7 +188,7 @@ interface WatchedPool {
 
 interface PoolOptions {
   open(): SQL
-  /** Lets what still runs end, and fails what does not. */
+  /** Waits for running statements, and fails those that do not end. */
   close(pool: SQL): Promise<void>
 }
 
@@ -206,7 +206,7 @@ function createWatchedPool({ turnMs, turnsMax, open, close }: WatchedPoolOptions
     const watch = createSilenceWatch({
       turnMs,
       turnsMax,
-      // Its other connections may be as dead. What comes from now on is sent to new ones.
+      // Its other connections may be dead too, so later statements use new ones.
       onSilence() {
         current = make()
         // The statement's own promise reports the error.
@@ -286,7 +286,7 @@ function createPatientPool({ open, close }: PoolOptions): PatientPool {
 }
 
 // Notices statements that get no answer: a host that vanished, or a firewall that dropped a connection, sends nothing at
-// all. It counts the turns of a timer and reads no clock, so that a process that was stopped for a while blames no connection.
+// all. It counts timer ticks instead of reading a clock, so that a suspended process does not blame its connections.
 
 interface SilenceWatch {
   /** The same answer, which is waited for from now on. */
@@ -320,7 +320,7 @@ export function createSilenceWatch({ turnMs, turnsMax, onSilence }: SilenceWatch
 
   function start(): void {
     timer ??= setTimeout(look, turnMs)
-    // The connection keeps the process for as long as there is something to wait for.
+    // While a statement is pending, its connection already keeps the process alive.
     timer.unref()
   }
 

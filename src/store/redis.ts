@@ -50,7 +50,7 @@ export function redisScript(text: string): RedisScript {
   return { text, sha1: createHash('sha1').update(text).digest('hex') }
 }
 
-/** Never fails: a server that is away is dialled until it is there. */
+/** Never fails: keeps reconnecting until the server is reachable. */
 export function openRedis({ url, report = () => {} }: RedisOptions): Redis {
   const commands = keepConnected(url, {
     report,
@@ -128,7 +128,7 @@ function keepConnected(url: string, { report, onConnect }: LineOptions): Line {
   const lost = (why: string): void => {
     current = undefined
     if (closed) return
-    // Said once, not with every attempt.
+    // Reported once, not for every attempt.
     if (!away) report(`Redis is away: ${why}`)
     away = true
     timer = setTimeout(() => void dial(), retryMs)
@@ -137,7 +137,7 @@ function keepConnected(url: string, { report, onConnect }: LineOptions): Line {
   }
   const dial = async (): Promise<void> => {
     const client = new RedisClient(url, clientOptions)
-    // A server may take the connection and answer nothing.
+    // A server may accept the connection and never answer.
     const hanging = setTimeout(() => client.close(), connectTimeoutMs + hangMs)
     try {
       await client.connect()

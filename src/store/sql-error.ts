@@ -28,7 +28,8 @@ export function isStoreUnavailable(thrown: unknown): boolean {
       ? /_(CONNECTION|IDLE|LIFETIME)_/.test(thrown.code)
       : postgresUnavailable.test(thrown.errno)
   }
-  return thrown instanceof SQL.SQLiteError && isSqliteUnavailable(thrown)
+  if (!(thrown instanceof SQL.SQLiteError)) return false
+  return thrown.code === 'ERR_SQLITE_CONNECTION_CLOSED' || sqliteUnavailable.has(thrown.errno & 0xff)
 }
 
 /** The failure of a request that needs it. */
@@ -36,11 +37,7 @@ export function storeUnavailable(): Failure {
   return new Failure('OVERLOADED', 'Tollgate cannot reach its database. Retry in a second.', { retryAfterMs: 1000 })
 }
 
-function isSqliteUnavailable(error: SQL.SQLiteError): boolean {
-  return error.code === 'ERR_SQLITE_CONNECTION_CLOSED' || sqliteUnavailable.has(error.errno & 0xff)
-}
-
-/** The connection ended before the server had answered. Errors that the server itself reports say what it did. */
+/** The connection ended before the server answered. An error that the server itself reports is a known outcome. */
 export function isConnectionLost(thrown: unknown): boolean {
   return thrown instanceof SQL.PostgresError && isStoreUnavailable(thrown) && /^(08|57P|$)/.test(thrown.errno ?? '')
 }

@@ -1,5 +1,5 @@
 // The shape of a statement, the same for both engines, and the one convention about integers: every integer column is
-// BIGINT and crosses this line as a bigint, in both directions. Bun rounds a fraction sent to a BIGINT without a word,
+// BIGINT and crosses this line as a bigint, in both directions. Bun silently rounds a fraction sent to a BIGINT,
 // so `number` is no SqlValue; a time is a number of milliseconds everywhere else and is converted here.
 
 export type Engine = 'sqlite' | 'postgres'

@@ -45,7 +45,7 @@ let connection: Database | undefined
 const journal = new JournalTable((text) => opened().prepare(text))
 /** Requests in the journal, of this process. */
 let unapplied = 0
-/** When the journal is applied if nothing else needs it: so late can a list be that is read past the gateway. */
+/** When the journal is applied if nothing else needs it: the longest delay for programs that read the file directly. */
 const applyAfterMs = 250
 let applyTimer: Timer | undefined
 
@@ -159,7 +159,7 @@ const checkpointPages = 4000n
 const checkpointEvery = 16
 let answeredSince = 0
 
-/** Moves pages from the log to the database. Readers may be in the way; then the next time moves the rest. */
+/** Moves pages from the log to the database. Readers can block a part of it, which the next checkpoint moves. */
 function checkpoint(): void {
   if (++answeredSince < checkpointEvery || !connection || connection.inTransaction) return
   answeredSince = 0

@@ -150,7 +150,7 @@ const everyModel: readonly Allowlist[] = Object.freeze([])
 
 function allowlistsOf(row: KeyRow, allowlistOf: (json: string | null) => Allowlist | undefined): readonly Allowlist[] {
   if (row.project_models === null && row.key_models === null) return everyModel
-  return Object.freeze([row.project_models, row.key_models].map(allowlistOf).filter(isList))
+  return Object.freeze([row.project_models, row.key_models].map(allowlistOf).filter((list) => list !== undefined))
 }
 
 /** Lets the keys of one project share the same strings in memory. */
@@ -164,10 +164,6 @@ function createTextPool(): <Text extends string>(text: Text) => Text {
     texts.set(text, text)
     return text
   }
-}
-
-function isList(list: Allowlist | undefined): list is Allowlist {
-  return list !== undefined
 }
 
 const unlimited: readonly LimitScope[] = Object.freeze([])

@@ -107,7 +107,7 @@ async function enter(sql: Sql, identity: Identity, rules: ClaimRules, at: number
   await acceptAll(sql, invitations, personId, at)
   await applyMapping(sql, personId, mapped, at)
   if ((await grantsOf(sql, personId)).length > 0) return { personId }
-  // Not thrown: what was taken away stays taken away.
+  // Returned, not thrown, so that the revoked roles stay revoked.
   return refuse('Your account has no role here any more. Ask an admin of your workspace to invite you.')
 }
 

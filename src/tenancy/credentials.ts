@@ -84,7 +84,7 @@ const shownLengthMin = 8
 export async function putCredential(sql: Sql, credential: NewCredential, keys: KeyRing): Promise<CredentialSummary> {
   const { workspaceId, provider, apiKey, name = apiKey.reveal(), origin, baseUrl, storedAt } = credential
   assert(apiKey.reveal() !== '', 'a stored key is not empty')
-  assert(originOf(baseUrl ?? origin) === origin, 'a credential goes to the origin of its base URL')
+  assert(URL.parse(baseUrl ?? origin)?.origin === origin, 'a credential goes to the origin of its base URL')
   const id: CredentialId = `cred_${Bun.randomUUIDv7().replaceAll('-', '')}`
   const envelope = sealSecret(apiKey, { id, workspaceId, provider, origin, baseUrl }, keys.current)
   const last4 = name.length < shownLengthMin ? '' : name.slice(-4)
@@ -134,10 +134,6 @@ export type SealedCredential = ItemIn<typeof sealedRow>
 
 export async function readSealed(sql: Sql, workspaceId: WorkspaceId): Promise<readonly SealedCredential[]> {
   return sealedRow.all(await sql`SELECT * FROM credentials WHERE workspace_id = ${workspaceId}`)
-}
-
-function originOf(url: string): string | undefined {
-  return URL.parse(url)?.origin
 }
 
 /** Mostly empty maps; with ten credentials of 500 bytes each 50 MB, and a key file more for each that is one. */

@@ -215,7 +215,7 @@ export function createGenerationKeys(options: GenerationKeysOptions) {
       try {
         await database.transaction((sql) => completeKey(sql, request, { response }))
       } finally {
-        // Left in the map, the key would be renewed for ever. Without the row the ledger says that it is spent.
+        // Left in the map, the key would be renewed without end. Without the row, the ledger still knows that it was used.
         running.delete(request.requestId)
       }
     },

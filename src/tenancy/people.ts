@@ -378,7 +378,9 @@ export async function acceptInvitation(
   person: Person | NewPerson,
   at: number,
 ): Promise<PersonId> {
-  if (person.email !== invitation.email) throw otherAddress(invitation)
+  if (person.email !== invitation.email) {
+    throw new Failure('FORBIDDEN', `This invitation is for ${invitation.email}. Sign in with that address.`)
+  }
   await takeLink(sql, invitation.id)
   const personId = 'id' in person ? person.id : await insertPerson(sql, person, at)
   const { role, workspaceId } = invitation
@@ -386,10 +388,6 @@ export async function acceptInvitation(
   const details = { person: personId, workspace: workspaceId ?? null, role }
   await appendAudit(sql, { actor: personId, at, action: 'invitation.accept', object: invitation.id, details })
   return personId
-}
-
-function otherAddress({ email }: Invitation): Failure {
-  return new Failure('FORBIDDEN', `This invitation is for ${email}. Sign in with that address.`)
 }
 
 export async function addMember(
@@ -482,7 +480,7 @@ export function createPasswords() {
   }
   return {
     hash: (password: string) => inTurn(() => Bun.password.hash(password, argon2)),
-    /** Takes as long without a stored hash, so that the time does not tell which addresses have an account. */
+    /** Takes as long without a stored hash, so that response times do not reveal which addresses have an account. */
     async verify(password: string, hash: string | undefined): Promise<boolean> {
       decoy ??= Bun.password.hash(createLinkSecret(), argon2)
       const compared = hash ?? (await decoy)

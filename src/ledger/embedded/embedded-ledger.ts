@@ -272,7 +272,7 @@ export class WalletBook {
     assert(due >= 0n, 'a charge is not negative')
     const hold = this.#open(requestId)
     if (!hold) return undefined
-    // The rest is reserved at once, so that what is committed later is covered whatever happens until then.
+    // Reserve the rest now, so that the later commit is covered whatever happens before it.
     this.#coverOverrun(hold, due - hold.amount)
     hold.charge = (due < hold.amount ? due : hold.amount) as Nano
     return hold as Claim
@@ -499,7 +499,7 @@ class Settlements {
     const { book, onBroken } = this.options
     const defects: unknown[] = []
     for (const entry of batch) {
-      // The charge is durable, whatever is wrong with the book: the caller gets what was paid for.
+      // The charge is durable even if the balances in memory are wrong, so the caller gets the answer it paid for.
       try {
         book.commit(entry.claim)
       } catch (thrown) {
@@ -616,7 +616,7 @@ async function correct(
     )
     end('committed')
   } catch (thrown) {
-    // SQLite has undone what it could not commit.
+    // SQLite has rolled the transaction back.
     if (claim) book.drop(claim)
     const isUnavailable = isStoreUnavailable(thrown)
     end(isUnavailable ? 'failed' : 'undecided', thrown)

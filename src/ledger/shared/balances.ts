@@ -1,5 +1,5 @@
 // Applies a batch to balances and budgets. One wallet without budgets is moved by a single guarded UPDATE: the guard is
-// part of the statement, so a replica that waited for the row judges it as it is then, and nothing is read before.
+// part of the statement, so a replica that waited for the row checks its current value, without a read before.
 // Several wallets are locked in the order of their ids, decided in memory and written back at once, because a statement
 // for each would cost more than everything else. Budgets are locked after the balances, by name.
 

@@ -92,7 +92,7 @@ export async function joinReplicas({ database, clock, writeHealth, onSkew }: Rep
     async isReplicaLive(other) {
       if (!mayJudge()) return true
       const deadSince = (await databaseNow(database.sql)) - silenceOfDeathMs
-      // One that only slept may charge what it holds until the reaper has taken that.
+      // A replica that was only suspended may charge its holds until the reaper has ended them.
       const [row] = await database.sql`SELECT 1 FROM replicas WHERE id = ${other} AND heartbeat_at >= ${deadSince}
         UNION ALL SELECT 1 FROM holds WHERE owner = ${other} AND state = 'open' LIMIT 1`
       return row !== undefined

@@ -73,7 +73,11 @@ export async function createSharedLedger(options: LedgerOptions): Promise<Ledger
       if (!replica.mayJudge()) return
       await reap().catch((error) => onFault('holds of dead replicas could not be ended', error))
     }),
-    timers.every(cleanMs, () => cleanAll(options).catch((error) => onFault('old rows could not be removed', error))),
+    timers.every(cleanMs, () =>
+      clean(options)
+        .then(() => clearEnded(options))
+        .catch((error) => onFault('old rows could not be removed', error)),
+    ),
   ]
 
   return {
@@ -108,11 +112,6 @@ export async function createSharedLedger(options: LedgerOptions): Promise<Ledger
       await replica.leave().catch(() => {})
     },
   }
-}
-
-async function cleanAll(options: LedgerOptions): Promise<void> {
-  await clean(options)
-  await clearEnded(options)
 }
 
 async function readWallet({ sql }: Database, workspaceId: WorkspaceId): Promise<Wallet> {

@@ -1,5 +1,5 @@
 // The shape of a row that says what a family of models takes, and the two ways of naming a family. Hosts have no place
-// here: what is true of one host alone, for all its models or for some, is in that host's data file.
+// here: rules of a single host, for some or all of its models, are in that host's data file.
 
 import type { TargetRules } from '../../dialects/canonical/target-rules.ts'
 import type { DialectId } from '../../dialects/dialect.ts'

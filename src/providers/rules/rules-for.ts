@@ -44,10 +44,7 @@ export function rulesFor(question: RuleQuestion, table: readonly RuleRow[] = rul
   for (const row of rows) rules = { ...rules, ...row.rules }
   rules = { ...rules, ...endpointRules }
   for (const row of modelRules.filter(named)) rules = { ...rules, ...row.rules }
-  return Object.freeze(rules.efforts === undefined && hasNoDial(tags) ? { ...rules, efforts: [] } : rules)
-}
-
-/** A reasoning effort is a 400 for models that do not reason. */
-function hasNoDial(tags: readonly string[]): boolean {
-  return tags.length > 0 && !tags.includes('reasoning')
+  // A reasoning effort is a 400 for models that do not reason.
+  const cannotReason = tags.length > 0 && !tags.includes('reasoning')
+  return Object.freeze(rules.efforts === undefined && cannotReason ? { ...rules, efforts: [] } : rules)
 }

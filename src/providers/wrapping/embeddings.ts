@@ -22,7 +22,7 @@ function readAsked({ path, body }: WrappedCall): Asked | undefined {
   return { model: String(model), texts, dimensions }
 }
 
-/** The caller's members go into the host's form, so those that it has no place for are gone. */
+/** The caller's members are mapped to the host's form, which drops those it does not have. */
 function hostCall({ headers }: WrappedCall, { texts }: Asked, path: string, body: object): HostCall {
   const isText = texts.every((text) => typeof text === 'string')
   return {
