@@ -58,8 +58,8 @@ export function yieldToEventLoop(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }
 
-/** Rejects if the work takes longer; it is not ended by that. */
-export async function withinTime<Value>(milliseconds: number, work: Promise<Value>): Promise<Value> {
+/** Rejects if the work takes longer. The work itself goes on. */
+export async function withinTime<Value>(milliseconds: number, work: Value | Promise<Value>): Promise<Value> {
   const late = Promise.withResolvers<never>()
   const timer = setTimeout(() => late.reject(new Error(`no answer within ${milliseconds} ms`)), milliseconds)
   try {

@@ -51,6 +51,13 @@ test('values under the same labels are merged to their sum, or to the largest', 
   ])
 })
 
+test('the largest of several negative values is negative', async () => {
+  const registry = createRegistry()
+  const read = () => [-2, -1].map((value) => ({ values: ['a'], value }))
+  registry.ask({ name: 'max', help: '', type: 'gauge', labels: ['k'], merge: 'max', read })
+  expect((await registry.read())[0]?.points).toEqual([{ values: ['a'], value: -1 }])
+})
+
 test('values beyond the maximum of series are merged as other, and counted', async () => {
   const registry = createRegistry()
   const read = () => ['a', 'b', 'c', 'd', 'a'].map((name) => ({ values: [name], value: 1 }))
@@ -73,17 +80,16 @@ test('a counter with perUnit adds up exactly', async () => {
 })
 
 const table = (labels: readonly string[], more: { seriesMax?: number; keep?: readonly string[] } = {}) =>
-  new SeriesTable({ labels, ...more }, () => new Counter())
+  new SeriesTable({ labels, ...more }, (values) => new Counter(values))
 
 const shown = (of: SeriesTable<Counter>) =>
-  Object.fromEntries(of.all.map(({ values, cell }) => [values.join(' '), cell.value]))
+  Object.fromEntries(of.all.map(({ values, value }) => [values.join(' '), value]))
 
 test('the same values find the same cell, in every number of labels', () => {
   for (const values of [[], ['a'], ['a', 'b'], ['a', 'b', 'c'], ['a', 'b', 'c', 'd'], ['a', 'b', 'c', 'd', 'e']]) {
     const one = table(values.map((_, at) => `label${at}`))
-    const [a, b, c, d, e] = values
-    one.find(a, b, c, d, e).add(1)
-    one.find(a, b, c, d, e).add(2)
+    one.find(...values).add(1)
+    one.find(...values).add(2)
     expect(shown(one)).toEqual({ [values.join(' ')]: 3 })
   }
 })
@@ -127,7 +133,7 @@ test('series of other do not count towards the maximum', () => {
 })
 
 test('a bound belongs to its own bucket, and values above the last bound to the last bucket', () => {
-  const histogram = new Histogram([1, 5])
+  const histogram = new Histogram([], [1, 5])
   for (const value of [0, 1, 1.01, 5, 6, 100]) histogram.observe(value)
   expect(histogram.counts).toEqual([2, 2, 2])
   expect(histogram.sum).toBeCloseTo(113.01, 9)

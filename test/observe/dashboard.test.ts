@@ -21,7 +21,7 @@ const dashboard: { readonly panels: readonly Panel[]; readonly templating: { rea
 
 /** Names that a query may use: of a histogram only the three it is stored as. */
 const realLabels = new Map<string, readonly string[]>()
-for (const { name, labels, type } of openGatewayMetrics().registry.infos()) {
+for (const { name, labels, type } of await openGatewayMetrics().registry.read()) {
   if (type === 'histogram') {
     realLabels.set(`${name}_bucket`, [...labels, 'le'])
     realLabels.set(`${name}_sum`, labels)

@@ -106,11 +106,8 @@ test('the documentation describes exactly the existing metrics and labels', asyn
   )) {
     described.set(name, labels)
   }
-  const real = new Map(
-    openGatewayMetrics()
-      .registry.infos()
-      .map(({ name, labels }) => [name, labels.join(',')]),
-  )
+  const readings = await openGatewayMetrics().registry.read()
+  const real = new Map(readings.map(({ name, labels }) => [name, labels.join(',')]))
   expect(Object.fromEntries(described)).toEqual(Object.fromEntries(real))
 })
 
@@ -118,14 +115,12 @@ test('alerts in the documentation use existing metrics', async () => {
   const text = await Bun.file(join(import.meta.dir, '../../docs/operate/observe.md')).text()
   const alerts = text.slice(text.indexOf('### Alerts'), text.indexOf('## Dashboard'))
   const named = [...new Set(alerts.match(/\btollgate_[a-z0-9_]+/g) ?? [])]
-  const real = openGatewayMetrics()
-    .registry.infos()
-    .map(({ name }) => name)
+  const real = (await openGatewayMetrics().registry.read()).map(({ name }) => name)
   expect(named.length).toBeGreaterThan(5)
   expect(named.filter((name) => !real.includes(name))).toEqual([])
 })
 
-test('the promised metric names exist', () => {
+test('the promised metric names exist', async () => {
   const promised = {
     tollgate_requests_total: 'dialect,model,provider,status,project',
     tollgate_request_duration_seconds: undefined,
@@ -144,11 +139,8 @@ test('the promised metric names exist', () => {
     tollgate_active_streams: undefined,
     tollgate_config_reload_failures_total: undefined,
   }
-  const real = new Map(
-    openGatewayMetrics()
-      .registry.infos()
-      .map(({ name, labels }) => [name, labels.join(',')]),
-  )
+  const readings = await openGatewayMetrics().registry.read()
+  const real = new Map(readings.map(({ name, labels }) => [name, labels.join(',')]))
   for (const [name, labels] of Object.entries(promised)) {
     expect([name, real.has(name)]).toEqual([name, true])
     if (labels !== undefined) expect([name, real.get(name)]).toEqual([name, labels])
