@@ -2,33 +2,15 @@
 // (https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding): 64-bit integers are strings, ids are hexadecimal,
 // enums are numbers. Payloads contain no prompts, answers, error texts or keys.
 
-import { totalInputTokens } from '../kernel/usage.ts'
+import { totalInputTokens, type Usage } from '../kernel/usage.ts'
 import { createRegistry, isGeneration, type MetricReading, none } from './metrics.ts'
 import { hasAnswered, type RequestRecord, type TraceContext } from './request-record.ts'
 
-// OpenTelemetry's conventions for generative models, which are still in development. Version 1.42.0, read 2026-07 in
-// open-telemetry/semantic-conventions-genai. Names that hold prompts or answers (gen_ai.input.messages and the like) are
-// left out on purpose.
+// The `gen_ai.` names are OpenTelemetry's conventions for generative models, version 1.42.0, which are still in development
+// (open-telemetry/semantic-conventions-genai, read 2026-07). Names that hold prompts or answers, such as
+// `gen_ai.input.messages`, are left out on purpose.
 
-const genAiSchemaUrl = 'https://opentelemetry.io/schemas/gen-ai/1.42.0'
-
-const genAi = {
-  operationName: 'gen_ai.operation.name',
-  providerName: 'gen_ai.provider.name',
-  requestModel: 'gen_ai.request.model',
-  requestStream: 'gen_ai.request.stream',
-  responseModel: 'gen_ai.response.model',
-  /** In seconds. */
-  timeToFirstChunk: 'gen_ai.response.time_to_first_chunk',
-  tokenType: 'gen_ai.token.type',
-  /** All input, cached or not. */
-  inputTokens: 'gen_ai.usage.input_tokens',
-  outputTokens: 'gen_ai.usage.output_tokens',
-  cacheReadTokens: 'gen_ai.usage.cache_read.input_tokens',
-  cacheWriteTokens: 'gen_ai.usage.cache_creation.input_tokens',
-  reasoningTokens: 'gen_ai.usage.reasoning.output_tokens',
-  errorType: 'error.type',
-} as const
+const schemaUrl = 'https://opentelemetry.io/schemas/gen-ai/1.42.0'
 
 /** The same in every payload. */
 export interface Sender {
@@ -38,50 +20,26 @@ export interface Sender {
   readonly instanceId: string
 }
 
-export interface KeyValue {
-  readonly key: string
-  readonly value:
-    | { readonly stringValue: string }
-    | { readonly intValue: string }
-    | { readonly doubleValue: number }
-    | { readonly boolValue: boolean }
+/** A plain number is an integer. Any other number is given as `doubleValue`, because the protocol distinguishes them. */
+type AttributeValue = string | number | boolean | { readonly doubleValue: number }
+type AttributeValues = Readonly<Record<string, AttributeValue | undefined>>
+
+/** Leaves out values that are undefined or empty. */
+function attributes(values: AttributeValues) {
+  return Object.entries(values).flatMap(([key, value]) =>
+    value === undefined || value === '' ? [] : [{ key, value: encoded(value) }],
+  )
 }
 
-/** Leaves out what is undefined or empty. */
-class Attributes {
-  readonly list: KeyValue[] = []
-
-  text(key: string, value: string | undefined): this {
-    if (value !== undefined && value !== '') this.list.push({ key, value: { stringValue: value } })
-    return this
-  }
-
-  int(key: string, value: number | undefined): this {
-    if (value !== undefined) this.list.push({ key, value: { intValue: String(value) } })
-    return this
-  }
-
-  double(key: string, value: number | undefined): this {
-    if (value !== undefined) this.list.push({ key, value: { doubleValue: value } })
-    return this
-  }
-
-  bool(key: string, value: boolean): this {
-    this.list.push({ key, value: { boolValue: value } })
-    return this
-  }
+function encoded(value: AttributeValue) {
+  if (typeof value === 'string') return { stringValue: value }
+  if (typeof value === 'number') return { intValue: String(value) }
+  return typeof value === 'boolean' ? { boolValue: value } : value
 }
 
-function resourceOf({ serviceName, version, instanceId }: Sender) {
-  const { list } = new Attributes()
-    .text('service.name', serviceName)
-    .text('service.version', version)
-    .text('service.instance.id', instanceId)
-  return { attributes: list }
-}
-
-function scopeOf({ version }: Sender) {
-  return { name: 'tollgate', version }
+function senderOf({ serviceName, version, instanceId }: Sender) {
+  const names = { 'service.name': serviceName, 'service.version': version, 'service.instance.id': instanceId }
+  return { resource: { attributes: attributes(names) }, scope: { name: 'tollgate', version } }
 }
 
 /** Nanoseconds from epoch milliseconds and an offset that may have fractions. */
@@ -96,29 +54,19 @@ export interface TracedRequest {
   readonly trace: TraceContext
 }
 
-export interface Span {
-  readonly traceId: string
-  readonly spanId: string
-  readonly parentSpanId?: string
-  readonly name: string
-  readonly kind: number
-  readonly startTimeUnixNano: string
-  readonly endTimeUnixNano: string
-  readonly attributes: readonly KeyValue[]
-  readonly status: { readonly code?: number }
-}
+export type Span = ReturnType<typeof requestSpan>
 
 type RandomBytes = (count: number) => Uint8Array
 
 /** Enums of the protocol. */
 const server = 2
 const client = 3
-const statusError = 2
+const statusOf = (isError: boolean): { readonly code?: number } => (isError ? { code: 2 } : {})
 
 export function tracesPayload(requests: readonly TracedRequest[], sender: Sender, randomBytes: RandomBytes) {
+  const { resource, scope } = senderOf(sender)
   const spans = requests.flatMap((request) => requestSpans(request, randomBytes))
-  const scopeSpans = [{ scope: scopeOf(sender), spans, schemaUrl: genAiSchemaUrl }]
-  return { resourceSpans: [{ resource: resourceOf(sender), scopeSpans }] }
+  return { resourceSpans: [{ resource, scopeSpans: [{ scope, spans, schemaUrl }] }] }
 }
 
 export function requestSpans(request: TracedRequest, randomBytes: RandomBytes): readonly Span[] {
@@ -129,78 +77,80 @@ function operationOf(record: RequestRecord): string {
   return isGeneration(record) ? 'chat' : 'count_tokens'
 }
 
-function requestSpan({ record, trace }: TracedRequest): Span {
+function requestSpan({ record, trace: { traceId, spanId, parentSpanId } }: TracedRequest) {
   const { model, code, status, startedAt, totalMs } = record
   const operation = operationOf(record)
-  // A rejected request is not a server error; an interrupted answer is.
-  const failed = status >= 500 || (status < 400 && code !== undefined)
   return {
-    traceId: trace.traceId,
-    spanId: trace.spanId,
-    ...(trace.parentSpanId !== undefined && { parentSpanId: trace.parentSpanId }),
+    traceId,
+    spanId,
+    ...(parentSpanId !== undefined && { parentSpanId }),
     name: model === undefined ? operation : `${operation} ${model}`,
     kind: server,
     startTimeUnixNano: unixNanos(startedAt),
     endTimeUnixNano: unixNanos(startedAt, totalMs),
     attributes: requestAttributes(record, operation),
-    status: failed ? { code: statusError } : {},
+    // A rejected request is not a server error; an interrupted answer is.
+    status: statusOf(status >= 500 || (status < 400 && code !== undefined)),
   }
 }
 
-function requestAttributes(record: RequestRecord, operation: string): readonly KeyValue[] {
+function requestAttributes(record: RequestRecord, operation: string) {
   const { usage, stream, firstEventMs, caller, charge } = record
   const served = record.attempts.at(-1)
-  const attributes = new Attributes()
-    .text(genAi.operationName, operation)
-    .text(genAi.providerName, served?.provider ?? none)
-    .text(genAi.requestModel, record.model)
-    .text(genAi.responseModel, served && hasAnswered(served) ? served.upstreamModel : undefined)
-    .bool(genAi.requestStream, stream)
-    .double(genAi.timeToFirstChunk, stream && firstEventMs !== undefined ? firstEventMs / 1000 : undefined)
-    .text(genAi.errorType, record.code)
-    .text('url.path', record.path)
-    .int('http.response.status_code', record.status)
-    .text('tollgate.request_id', record.id)
-    .text('tollgate.workspace_id', caller?.workspaceId)
-    .text('tollgate.project_id', caller?.projectId)
-    .text('tollgate.lane', record.lane)
-    .int('tollgate.attempts', record.attempts.length)
-    .int('tollgate.warnings', record.warnings.length > 0 ? record.warnings.length : undefined)
-    .double('tollgate.cost_usd', charge === undefined ? undefined : Number(charge) / 1e9)
-  if (!usage) return attributes.list
-  return attributes
-    .int(genAi.inputTokens, totalInputTokens(usage))
-    .int(genAi.outputTokens, usage.outputTokens)
-    .int(genAi.cacheReadTokens, usage.cacheReported === 'none' ? undefined : usage.cacheReadTokens)
-    .int(
-      genAi.cacheWriteTokens,
-      usage.cacheReported === undefined ? usage.cacheWriteTokens + usage.cacheWriteLongTokens : undefined,
-    )
-    .int(genAi.reasoningTokens, usage.reasoningTokens)
-    .text('tollgate.usage.source', usage.source).list
+  const isTimed = stream && firstEventMs !== undefined
+  return attributes({
+    'gen_ai.operation.name': operation,
+    'gen_ai.provider.name': served?.provider ?? none,
+    'gen_ai.request.model': record.model,
+    'gen_ai.response.model': served && hasAnswered(served) ? served.upstreamModel : undefined,
+    'gen_ai.request.stream': stream,
+    // In seconds.
+    'gen_ai.response.time_to_first_chunk': isTimed ? { doubleValue: firstEventMs / 1000 } : undefined,
+    'error.type': record.code,
+    'url.path': record.path,
+    'http.response.status_code': record.status,
+    'tollgate.request_id': record.id,
+    'tollgate.workspace_id': caller?.workspaceId,
+    'tollgate.project_id': caller?.projectId,
+    'tollgate.lane': record.lane,
+    'tollgate.attempts': record.attempts.length,
+    'tollgate.warnings': record.warnings.length || undefined,
+    'tollgate.cost_usd': charge === undefined ? undefined : { doubleValue: Number(charge) / 1e9 },
+    ...(usage && usageAttributes(usage)),
+  })
+}
+
+function usageAttributes(usage: Usage): AttributeValues {
+  const { cacheReported, cacheReadTokens, cacheWriteTokens, cacheWriteLongTokens } = usage
+  return {
+    // All input, cached or not.
+    'gen_ai.usage.input_tokens': totalInputTokens(usage),
+    'gen_ai.usage.output_tokens': usage.outputTokens,
+    'gen_ai.usage.cache_read.input_tokens': cacheReported === 'none' ? undefined : cacheReadTokens,
+    'gen_ai.usage.cache_creation.input_tokens':
+      cacheReported === undefined ? cacheWriteTokens + cacheWriteLongTokens : undefined,
+    'gen_ai.usage.reasoning.output_tokens': usage.reasoningTokens,
+    'tollgate.usage.source': usage.source,
+  }
 }
 
 /**
- * Usage is an attribute of the request span only, or a sum over all spans would count it twice. Attempts without a start
- * time are placed one after another before the first event.
+ * Only the request span has the usage: a sum over all spans would otherwise count it twice. Attempts without a start time
+ * are placed one after another before the first event.
  */
 function attemptSpans({ record, trace }: TracedRequest, randomBytes: RandomBytes): readonly Span[] {
   const { attempts, startedAt, totalMs } = record
-  let laterMs = record.firstEventMs ?? totalMs
-  const starts = attempts.map(() => 0)
-  for (let at = attempts.length - 1; at >= 0; at--) {
-    const attempt = attempts[at]
-    laterMs = Math.max(0, attempt?.startMs ?? laterMs - (attempt?.ms ?? 0))
-    starts[at] = laterMs
+  const starts: number[] = []
+  let nextMs = record.firstEventMs ?? totalMs
+  for (const { startMs, ms } of attempts.toReversed()) {
+    nextMs = Math.max(0, startMs ?? nextMs - ms)
+    starts.unshift(nextMs)
   }
   return attempts.map(({ provider, upstreamModel, outcome, ms }, at) => {
     const isOk = outcome === 'ok'
     const startMs = starts[at] ?? 0
-    const attributes = new Attributes()
-      .text(genAi.providerName, provider)
-      .text(genAi.requestModel, upstreamModel)
-      .text('tollgate.attempt.outcome', outcome)
-      .text(genAi.errorType, isOk ? undefined : outcome)
+    // The attempt that answered lasts as long as its answer.
+    const endMs = hasAnswered({ outcome }) ? Math.max(startMs, totalMs) : startMs + ms
     return {
       traceId: trace.traceId,
       spanId: hex(randomBytes(8)),
@@ -208,10 +158,14 @@ function attemptSpans({ record, trace }: TracedRequest, randomBytes: RandomBytes
       name: `attempt ${provider}`,
       kind: client,
       startTimeUnixNano: unixNanos(startedAt, startMs),
-      // The one that answered lasts as long as its answer.
-      endTimeUnixNano: unixNanos(startedAt, hasAnswered({ outcome }) ? Math.max(startMs, totalMs) : startMs + ms),
-      attributes: attributes.list,
-      status: isOk ? {} : { code: statusError },
+      endTimeUnixNano: unixNanos(startedAt, endMs),
+      attributes: attributes({
+        'gen_ai.provider.name': provider,
+        'gen_ai.request.model': upstreamModel,
+        'tollgate.attempt.outcome': outcome,
+        'error.type': isOk ? undefined : outcome,
+      }),
+      status: statusOf(!isOk),
     }
   })
 }
@@ -220,9 +174,10 @@ export function hex(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex')
 }
 
-// Metrics. All of them are cumulative since the start, so that a lost payload is made up for by the next.
+// Metrics. All of them are cumulative since the start, so the next payload makes up for one that was lost.
 
-const cumulative = 2
+/** Cumulative, as an enum of the protocol. */
+const aggregationTemporality = 2
 
 export interface MetricTimes {
   /** Epoch milliseconds. */
@@ -231,42 +186,39 @@ export interface MetricTimes {
 }
 
 export function metricsPayload(readings: readonly MetricReading[], times: MetricTimes, sender: Sender) {
+  const { resource, scope } = senderOf(sender)
   const metrics = readings.filter(({ points }) => points.length > 0).map((reading) => metricOf(reading, times))
-  const scopeMetrics = [{ scope: scopeOf(sender), metrics, schemaUrl: genAiSchemaUrl }]
-  return { resourceMetrics: [{ resource: resourceOf(sender), scopeMetrics }] }
+  return { resourceMetrics: [{ resource, scopeMetrics: [{ scope, metrics, schemaUrl }] }] }
 }
 
 function metricOf(reading: MetricReading, { startedAt, now }: MetricTimes) {
-  const { name, help: description, labels } = reading
-  const unit = unitOf(name)
+  const { name, help, labels, type } = reading
+  const described = { name, description: help, unit: unitOf(name) }
   const until = { timeUnixNano: unixNanos(now) }
   const since = { startTimeUnixNano: unixNanos(startedAt), ...until }
-  if (reading.type === 'histogram') {
+  const labelled = (values: readonly string[]) =>
+    attributes(Object.fromEntries(labels.map((label, at) => [label, values[at]])))
+  if (type === 'histogram') {
     const dataPoints = reading.points.map(({ values, counts, sum }) => ({
-      attributes: attributesOf(labels, values),
+      attributes: labelled(values),
       ...since,
       count: String(counts.reduce((total, count) => total + count, 0)),
       sum,
       bucketCounts: counts.map(String),
       explicitBounds: reading.bounds,
     }))
-    return { name, description, unit, histogram: { aggregationTemporality: cumulative, dataPoints } }
+    return { ...described, histogram: { aggregationTemporality, dataPoints } }
   }
-  const times = reading.type === 'gauge' ? until : since
+  const times = type === 'gauge' ? until : since
   const dataPoints = reading.points
+    // JSON has no NaN and no infinity.
     .filter(({ value }) => Number.isFinite(value))
-    .map(({ values, value }) => ({ attributes: attributesOf(labels, values), ...times, asDouble: value }))
-  if (reading.type === 'gauge') return { name, description, unit, gauge: { dataPoints } }
-  return { name, description, unit, sum: { aggregationTemporality: cumulative, isMonotonic: true, dataPoints } }
+    .map(({ values, value }) => ({ attributes: labelled(values), ...times, asDouble: value }))
+  if (type === 'gauge') return { ...described, gauge: { dataPoints } }
+  return { ...described, sum: { aggregationTemporality, isMonotonic: true, dataPoints } }
 }
 
-function attributesOf(labels: readonly string[], values: readonly string[]): readonly KeyValue[] {
-  const attributes = new Attributes()
-  for (const [at, label] of labels.entries()) attributes.text(label, values[at])
-  return attributes.list
-}
-
-/** In the notation of UCUM; our names end in the unit. */
+/** As UCUM writes it. The names of metrics end in their unit. */
 function unitOf(name: string): string {
   if (/(_seconds(_total)?|\.duration)$/.test(name)) return 's'
   if (/_bytes$/.test(name)) return 'By'
@@ -274,32 +226,30 @@ function unitOf(name: string): string {
   return /(\.token\.usage|_tokens_total)$/.test(name) ? '{token}' : '1'
 }
 
-const genAiSeriesMax = 400
-
-/** The two histograms that the conventions define, with their bounds. Only for a collector: ours say the same. */
+/** The two histograms that the conventions define, with their bounds. Only collectors get them: `/metrics` has the same numbers. */
 export function createGenAiMetrics() {
   const registry = createRegistry()
-  const names = [genAi.operationName, genAi.providerName, genAi.requestModel]
+  const labelsWith = (last: string) => ({
+    labels: ['gen_ai.operation.name', 'gen_ai.provider.name', 'gen_ai.request.model', last],
+    keep: ['gen_ai.operation.name', last],
+    seriesMax: 400,
+  })
   const durations = registry.histogram({
     name: 'gen_ai.client.operation.duration',
     help: 'GenAI operation duration.',
     bounds: [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92],
-    labels: [...names, genAi.errorType],
-    keep: [genAi.operationName, genAi.errorType],
-    seriesMax: genAiSeriesMax,
+    ...labelsWith('error.type'),
   })
   const tokens = registry.histogram({
     name: 'gen_ai.client.token.usage',
     help: 'Number of input and output tokens used.',
     bounds: [1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864],
-    labels: [...names, genAi.tokenType],
-    keep: [genAi.operationName, genAi.tokenType],
-    seriesMax: genAiSeriesMax,
+    ...labelsWith('gen_ai.token.type'),
   })
   return {
     observeRequest(record: RequestRecord): void {
       const { usage, model = none, attempts } = record
-      // A request that reached no provider was no operation of a model.
+      // Without a provider, no model was called.
       const provider = attempts.at(-1)?.provider
       if (provider === undefined || !isGeneration(record)) return
       const operation = operationOf(record)
