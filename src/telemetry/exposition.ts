@@ -11,7 +11,7 @@ export const contentTypes: Readonly<Record<ExpositionFormat, string>> = {
 }
 
 interface Form {
-  /** In the lines `# HELP` and `# TYPE`. */
+  /** The name in the lines `# HELP` and `# TYPE`. */
   familyName(reading: MetricReading): string
   escapeHelp(text: string): string
   /** The upper bound of a bucket as text. */
@@ -27,10 +27,10 @@ const forms: Readonly<Record<ExpositionFormat, Form>> = {
     end: '',
   },
   openmetrics: {
-    // A counter's family has no suffix; its sample has.
+    // The family of a counter has no suffix; its samples do.
     familyName: ({ name, type }) => (type === 'counter' ? name.replace(/_total$/, '') : name),
     escapeHelp: escaped,
-    // Canonical numbers always have a point, because the bound is compared as text.
+    // Bounds are compared as text, so whole numbers are written with a decimal point.
     bound: (value) => (Number.isInteger(value) ? `${value}.0` : number(value)),
     end: '# EOF\n',
   },
@@ -47,7 +47,7 @@ export function renderExposition(readings: readonly MetricReading[], format: Exp
   return page + form.end
 }
 
-/** OpenMetrics only if it is preferred by name; every other `Accept`, also none, gets the text format. */
+/** OpenMetrics only if `Accept` names it and does not prefer text; everything else gets the text format. */
 export function chooseFormat(accept: string | null): ExpositionFormat {
   let text = 0
   let openmetrics = 0
@@ -67,26 +67,25 @@ function renderNumbers({ name, labels, points }: NumberReading): string {
   return lines
 }
 
+/** Buckets are cumulative: each counts all values up to its bound. */
 function renderHistogram({ name, labels, bounds, points }: HistogramReading, form: Form): string {
+  const bucketEnds = [...bounds.map(form.bound), '+Inf']
   let lines = ''
   for (const { values, counts, sum } of points) {
     const own = pairs(labels, values)
     const comma = own === '' ? '' : ','
-    let below = 0
-    for (const [at, count] of counts.entries()) {
-      below += count
-      const bound = bounds[at]
-      lines += `${name}_bucket{${own}${comma}le="${bound === undefined ? '+Inf' : form.bound(bound)}"} ${below}\n`
+    let count = 0
+    for (const [at, end] of bucketEnds.entries()) {
+      count += counts[at] ?? 0
+      lines += `${name}_bucket{${own}${comma}le="${end}"} ${count}\n`
     }
-    lines += `${name}_sum${braces(own)} ${number(sum)}\n${name}_count${braces(own)} ${below}\n`
+    lines += `${name}_sum${braces(own)} ${number(sum)}\n${name}_count${braces(own)} ${count}\n`
   }
   return lines
 }
 
 function pairs(labels: readonly string[], values: readonly string[]): string {
-  let text = ''
-  for (const [at, label] of labels.entries()) text += `${at === 0 ? '' : ','}${label}="${escaped(values[at] ?? '')}"`
-  return text
+  return labels.map((label, at) => `${label}="${escaped(values[at] ?? '')}"`).join(',')
 }
 
 function braces(text: string): string {
@@ -94,8 +93,6 @@ function braces(text: string): string {
 }
 
 function escaped(text: string): string {
-  // Hardly any value contains one of these.
-  if (!/[\\"\n]/.test(text)) return text
   return text.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n')
 }
 

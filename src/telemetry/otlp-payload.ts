@@ -56,7 +56,7 @@ export interface TracedRequest {
 
 export type Span = ReturnType<typeof requestSpan>
 
-type RandomBytes = (count: number) => Uint8Array
+export type RandomBytes = (count: number) => Uint8Array
 
 /** Enums of the protocol. */
 const server = 2

@@ -1,12 +1,18 @@
-// Sends traces and metrics to an OpenTelemetry collector, in the background and in batches. A request only leaves its
-// record in a bounded queue: a collector that is slow, unreachable or wrong costs what is dropped, which is counted, and
-// nothing else.
+// Sends traces and metrics to an OpenTelemetry collector, in the background and in batches. A request only adds its record
+// to a bounded queue, so a slow or unreachable collector never delays one. What cannot be sent is dropped and counted.
 
 import type { Clock } from '../kernel/clock.ts'
 import { Secret } from '../kernel/secret.ts'
 import { type Every, onTimer } from '../kernel/timers.ts'
-import type { MetricReading, NumberPoint } from './metrics.ts'
-import { createGenAiMetrics, hex, metricsPayload, type TracedRequest, tracesPayload } from './otlp-payload.ts'
+import { byLabel, type MetricReading } from './metrics.ts'
+import {
+  createGenAiMetrics,
+  hex,
+  metricsPayload,
+  type RandomBytes,
+  type TracedRequest,
+  tracesPayload,
+} from './otlp-payload.ts'
 import type { RequestRecord, TraceContext } from './request-record.ts'
 
 export type OtlpExporter = ReturnType<typeof createOtlpExporter>
@@ -22,15 +28,15 @@ export interface OtlpExporterOptions {
   report(line: string): void
   readonly every?: Every
   readonly send?: Send
-  readonly randomBytes?: (count: number) => Uint8Array
+  readonly randomBytes?: RandomBytes
 }
 
 const traceFlushMs = 5_000
 const metricsFlushMs = 60_000
-/** About 3 KB each until they are sent. */
+/** Requests, of about 3 KB each. */
 const queueMax = 2_048
 const batchMax = 256
-/** How often a batch is sent to a failing collector, five seconds apart. */
+/** Five seconds apart. */
 const triesMax = 3
 
 export function createOtlpExporter(options: OtlpExporterOptions) {
@@ -71,14 +77,15 @@ export function createOtlpExporter(options: OtlpExporterOptions) {
     if (kind !== 'sent') dropped.metrics++
   }
 
-  const stops = [every(traceFlushMs, flushTraces), every(metricsFlushMs, flushMetrics)]
   /** Sends the queue and the metrics. */
-  const flush = async (): Promise<void> => {
+  async function flush(): Promise<void> {
     await Promise.all([flushTraces(), flushMetrics()])
   }
 
+  const stops = [every(traceFlushMs, flushTraces), every(metricsFlushMs, flushMetrics)]
+
   return {
-    /** Call at the beginning of a request, with its `traceparent`; the result belongs into the record as `trace`. */
+    /** Call at the beginning of a request, with its `traceparent`. The result is the `trace` of its record. */
     beginTrace,
     /** Call once per request, when it is over. Returns at once. */
     observeRequest(record: RequestRecord): void {
@@ -90,14 +97,13 @@ export function createOtlpExporter(options: OtlpExporterOptions) {
         return
       }
       queue.push({ record, trace })
-      // A busy second fills the queue long before the timer; a failing collector waits for it.
+      // Under load the queue is full long before the timer fires. A failing collector gets the next batch on the timer.
       if (queue.length % batchMax === 0 && tries === 0) void flushTraces()
     },
     /** Requests whose spans were dropped, and payloads of metrics that did not arrive. */
-    dropped: (): readonly NumberPoint[] =>
-      Object.entries(dropped).map(([signal, value]) => ({ values: [signal], value })),
+    dropped: () => byLabel(dropped),
     flush,
-    /** A last flush, and then nothing more. */
+    /** Flushes once more. What is still queued then counts as dropped. */
     async close(): Promise<void> {
       for (const stop of stops) stop()
       await flush()
@@ -107,16 +113,16 @@ export function createOtlpExporter(options: OtlpExporterOptions) {
   }
 }
 
-/** Later: the collector, or the network, is in trouble. Refused: it would respond the same again. */
+/** `later`: the collector or the network fails, so a retry may work. `refused`: a retry would be rejected as well. */
 export type SendOutcome = { readonly kind: 'sent' } | { readonly kind: 'later' | 'refused'; readonly why: string }
 
 export type Send = (signal: 'traces' | 'metrics', payload: unknown) => Promise<SendOutcome>
 
 const sendTimeoutMs = 10_000
-/** As the protocol lists them. */
+/** The statuses that the protocol lists as retryable. */
 const retryable: ReadonlySet<number> = new Set([429, 502, 503, 504])
 
-/** Never throws, and keeps nothing of the response. */
+/** Never throws. */
 function createSend({ endpoint, headers }: OtlpSettings): Send {
   const revealed = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, value.reveal()]))
   return async (signal, payload) => {
@@ -137,7 +143,7 @@ function createSend({ endpoint, headers }: OtlpSettings): Send {
   }
 }
 
-/** The code or the name: messages of the runtime may quote the address. */
+/** The code or the name, not the message, which may contain the address. */
 function errorName(error: unknown): string {
   if (!(error instanceof Error)) return 'unknown error'
   return 'code' in error && typeof error.code === 'string' ? error.code : error.name
@@ -153,7 +159,7 @@ function createReportingSend(send: Send, report: (line: string) => void): Send {
       isFailing = false
     } else if (!isFailing) {
       isFailing = true
-      report(`the telemetry collector does not accept ${signal} (${outcome.why}); what cannot be sent is dropped`)
+      report(`the telemetry collector does not accept ${signal} (${outcome.why}); data that cannot be sent is dropped`)
     }
     return outcome
   }
@@ -161,38 +167,27 @@ function createReportingSend(send: Send, report: (line: string) => void): Send {
 
 // Trace context (W3C): a request belongs to the trace of its `traceparent`, or starts one.
 
-export type BeginTrace = (traceparent: string | null) => TraceContext
-
-export interface BeginTraceOptions {
-  readonly sampleRatio: number
-  randomBytes(count: number): Uint8Array
-}
-
 /** An unsampled trace needs no ids. */
 const unsampled: TraceContext = Object.freeze({ traceId: '', spanId: '', parentSpanId: undefined, sampled: false })
 
 /** version-trace-parent-flags; later versions may append more, version ff is forbidden. */
 const traceparentPattern = /^(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/
 
-/** Follows the caller's sampling decision; of the other traces it samples the given share. */
-export function createBeginTrace({ sampleRatio, randomBytes }: BeginTraceOptions): BeginTrace {
-  /** The decision is a function of the trace id, so that every program with the same ratio samples the same traces. */
+/** Follows the caller's sampling decision, and samples a share of the traces that begin here. */
+export function createBeginTrace(options: { readonly sampleRatio: number; readonly randomBytes: RandomBytes }) {
+  const { sampleRatio, randomBytes } = options
+  /** Decides by the trace id, so that every program with the same ratio samples the same traces. */
   const sampledBelow = Math.round(sampleRatio * 2 ** 48)
-  return (traceparent) => {
+  const isSampled = (traceId: string) => Number.parseInt(traceId.slice(-12), 16) < sampledBelow
+  return (traceparent: string | null): TraceContext => {
     const parent = readTraceparent(traceparent)
-    if (parent) {
-      if (!parent.sampled) return unsampled
-      const { traceId, spanId: parentSpanId } = parent
-      return { traceId, spanId: hex(randomBytes(8)), parentSpanId, sampled: true }
-    }
-    if (sampleRatio <= 0) return unsampled
-    const traceId = hex(randomBytes(16))
-    if (Number.parseInt(traceId.slice(-12), 16) >= sampledBelow) return unsampled
-    return { traceId, spanId: hex(randomBytes(8)), parentSpanId: undefined, sampled: true }
+    const traceId = parent?.traceId ?? hex(randomBytes(16))
+    if (!(parent ? parent.sampled : isSampled(traceId))) return unsampled
+    return { traceId, spanId: hex(randomBytes(8)), parentSpanId: parent?.spanId, sampled: true }
   }
 }
 
-/** undefined if it is missing, malformed or all zeros: then the trace begins here. */
+/** undefined if it is missing, malformed or all zeros: the trace begins here. */
 export function readTraceparent(text: string | null): Omit<TraceContext, 'parentSpanId'> | undefined {
   const match = traceparentPattern.exec(text ?? '')
   if (!match) return undefined
@@ -206,8 +201,17 @@ function cryptoBytes(count: number): Uint8Array {
   return crypto.getRandomValues(new Uint8Array(count))
 }
 
-// Settings, from the variables that every OpenTelemetry program knows. An invalid one is reported and ignored: telemetry
-// must never prevent a gateway from starting.
+// Settings, from the variables that all OpenTelemetry programs read. An invalid one is reported and ignored: telemetry must
+// never prevent a gateway from starting.
+
+export interface OtlpSettings {
+  /** Without a trailing slash; `/v1/traces` and `/v1/metrics` are appended. */
+  readonly endpoint: string
+  readonly headers: Readonly<Record<string, Secret>>
+  readonly serviceName: string
+  /** The share of traces that begin here which is sampled. */
+  readonly sampleRatio: number
+}
 
 /** From the environment; config/ reads it. */
 interface OtlpVariables {
@@ -218,41 +222,21 @@ interface OtlpVariables {
   readonly samplerArg?: string | undefined
 }
 
-export interface OtlpSettings {
-  /** Without a trailing slash; `/v1/traces` and `/v1/metrics` are appended. */
-  readonly endpoint: string
-  readonly headers: Readonly<Record<string, Secret>>
-  readonly serviceName: string
-  /** The sampled share of traces that begin here; a caller's decision is followed. */
-  readonly sampleRatio: number
-}
-
-export interface OtlpReading {
-  /** undefined = nothing is sent. */
-  readonly settings: OtlpSettings | undefined
-  /** The ignored settings, a sentence each, without any value. */
-  readonly faults: readonly string[]
-}
-
-export function readOtlpSettings(variables: OtlpVariables): OtlpReading {
-  const { endpoint, serviceName = 'tollgate', samplerArg } = variables
-  if (endpoint === undefined) return { settings: undefined, faults: [] }
+/** Without settings nothing is sent. `faults` has a sentence for each variable that is ignored, without its value. */
+export function readOtlpSettings(variables: OtlpVariables): { settings: OtlpSettings | undefined; faults: string[] } {
+  const { endpoint, serviceName = 'tollgate', samplerArg = '1' } = variables
+  const faults: string[] = []
+  if (endpoint === undefined) return { settings: undefined, faults }
   const protocol = URL.parse(endpoint)?.protocol
   if (protocol !== 'http:' && protocol !== 'https:') {
-    const fault = 'OTEL_EXPORTER_OTLP_ENDPOINT is ignored: expected an address such as http://collector:4318'
-    return { settings: undefined, faults: [fault] }
+    faults.push('OTEL_EXPORTER_OTLP_ENDPOINT is ignored: expected an address such as http://collector:4318')
+    return { settings: undefined, faults }
   }
-  const faults: string[] = []
   const headers = readHeaders(variables.headers, faults)
-  const ratio = samplerArg === undefined ? 1 : Number(samplerArg)
-  const isRatio = ratio >= 0 && ratio <= 1 && samplerArg?.trim() !== ''
+  const ratio = samplerArg.trim() === '' ? Number.NaN : Number(samplerArg)
+  const isRatio = ratio >= 0 && ratio <= 1
   if (!isRatio) faults.push('OTEL_TRACES_SAMPLER_ARG is ignored: expected a number from 0 to 1')
-  const settings = {
-    endpoint: endpoint.replace(/\/+$/, ''),
-    headers,
-    serviceName,
-    sampleRatio: isRatio ? ratio : 1,
-  }
+  const settings = { endpoint: endpoint.replace(/\/+$/, ''), headers, serviceName, sampleRatio: isRatio ? ratio : 1 }
   return { settings, faults }
 }
 
