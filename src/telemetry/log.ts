@@ -41,11 +41,8 @@ export function createLog({ format, clock, write }: LogOptions): Log {
     buffer += `${text}\n`
     timer ??= setTimeout(flush, bufferMs)
   }
-  const json = (level: string, fields: LogFields): void => {
-    put(JSON.stringify({ time: isoTime(clock.now()), level, ...fields }))
-  }
   const say = (level: 'info' | 'warn' | 'error', message: string, fields: LogFields = {}): void => {
-    if (format === 'json') json(level, { message, ...fields })
+    if (format === 'json') put(JSON.stringify({ time: isoTime(clock.now()), level, message, ...fields }))
     else {
       const text = `${level === 'info' ? '' : `${level}  `}${message}${prettyFields(fields)}`
       put(`${timeOfDay(clock.now())}  ${printableLines(text)}`)
@@ -83,14 +80,10 @@ const active = /[\p{Cc}\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu
  * cursor, or forge or hide lines of the log.
  */
 export function printableLine(text: string): string {
-  return text.replace(active, escaped)
+  return text.replace(active, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }
 
-/** For several lines, such as a stack trace: all but the first are indented, unlike the lines of the log. */
+/** For several lines, such as a stack trace. All but the first are indented, so that none looks like a line of the log. */
 export function printableLines(text: string): string {
   return text.split('\n').map(printableLine).join('\n    ')
-}
-
-function escaped(character: string): string {
-  return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
 }

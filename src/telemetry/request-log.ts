@@ -30,11 +30,11 @@ export interface RequestLogOptions {
   onLost(count: number, error: unknown): void
 }
 
-const usualFlushMs = 200
-/** About 1 KB each. Beyond it the newest are dropped: a flood of refusals must not become a flood of memory. */
+const defaultFlushMs = 200
+/** About 1 KB each. Beyond that the newest are dropped, so that a flood of refused requests does not fill the memory. */
 const queueMax = 10_000
 
-export function createRequestLog({ database, flushMs = usualFlushMs, onLost }: RequestLogOptions) {
+export function createRequestLog({ database, flushMs = defaultFlushMs, onLost }: RequestLogOptions) {
   let queue: RequestRow[] = []
   let timer: ReturnType<typeof setTimeout> | undefined
   let writing: Promise<void> = Promise.resolve()
@@ -57,7 +57,7 @@ export function createRequestLog({ database, flushMs = usualFlushMs, onLost }: R
   const insert = (rows: readonly RequestRow[]) =>
     database.transaction((sql) => writeRequests(sql, database.engine, rows))
 
-  /** A row that the database refuses must not take the rows of other callers with it. */
+  /** A row that the database refuses must not lose the rows of other callers. */
   async function insertEach(rows: readonly RequestRow[]): Promise<void> {
     let lost = 0
     let fault: unknown
@@ -122,10 +122,10 @@ export async function listRequests(sql: Sql, query: RequestQuery): Promise<reado
   return (await rows).map(requestFromRow)
 }
 
-/** A project with more keys is searched along the whole log. */
+/** With more keys, the whole log is searched. */
 const projectKeysMax = 40
 
-/** There is no index by project, which every request would have to maintain: a page is read along the index of each key. */
+/** There is no index by project, because every request would have to update it. The index by key is used for each key. */
 async function findOfProject(sql: Sql, project: ProjectId, query: RequestQuery): Promise<StoredRow[]> {
   const keys = await sql<{ id: KeyId }>`SELECT id FROM api_keys WHERE project_id = ${project}
     ORDER BY id LIMIT ${BigInt(projectKeysMax + 1)}`
@@ -134,7 +134,7 @@ async function findOfProject(sql: Sql, project: ProjectId, query: RequestQuery):
   return await findOfKeys(sql, ids, query)
 }
 
-/** A page along the index of each key. */
+/** Reads a page of each key by its index, and merges them. */
 async function findOfKeys(sql: Sql, keyIds: readonly KeyId[], query: RequestQuery): Promise<StoredRow[]> {
   const pages: StoredRow[][] = []
   for (const keyId of keyIds) pages.push(await findRows(sql, { ...query, keyId }))
@@ -144,9 +144,9 @@ async function findOfKeys(sql: Sql, keyIds: readonly KeyId[], query: RequestQuer
     .slice(0, query.limit)
 }
 
-/** Each has an index with the id. The first one that is given is read along; the other filters are applied here. */
+/** Each has an index together with the id. The first one in a query uses its index; the other filters are applied here. */
 const indexedColumns = ['key_id', 'model', 'workspace_id'] as const
-/** How many rows are read at once where other filters leave some of them out. */
+/** Rows that are read at once if other filters drop some of them. */
 const portionMin = 200
 
 async function findRows(sql: Sql, query: RequestQuery): Promise<StoredRow[]> {
@@ -164,11 +164,11 @@ async function findRows(sql: Sql, query: RequestQuery): Promise<StoredRow[]> {
   const [since, end] = idRange(query)
   const found: StoredRow[] = []
   for (let before = end; ; ) {
-    const rows = await findAlong(sql, first, wanted[first ?? 'key_id'], { ...query, since, before, limit: portion })
+    const rows = await findAlong(sql, first, first && wanted[first], { ...query, since, before, limit: portion })
     found.push(...rows.filter(passes))
     if (found.length >= limit || rows.length < portion) return found.slice(0, limit)
     before = rows.at(-1)?.id ?? before
-    // A search may read the whole log; requests that are served go first.
+    // A search may read the whole log; running requests go first.
     await yieldToEventLoop()
   }
 }
@@ -182,7 +182,7 @@ function attributionOf({ session, agent, end_user, tags }: StoredRow) {
   }
 }
 
-/** Compares pairs, because a planner may follow only the index of that pair then, and no other in the order of ids. */
+/** Compares pairs, so that the planner uses the index on the pair instead of scanning by id. */
 function findAlong(
   sql: Sql,
   column: (typeof indexedColumns)[number] | undefined,
@@ -207,7 +207,7 @@ function findAlong(
   return sql<StoredRow>(templateOf(texts), value, since, value, before, limit)
 }
 
-/** A time has 48 bits in an id. */
+/** An id holds its time in 48 bits. */
 const lastMoment = 2 ** 48 - 1
 
 function idRange({ from, to, before = endOfLog }: RequestQuery): readonly [since: string, before: RequestId] {

@@ -17,12 +17,12 @@ export interface AttemptRecord {
   readonly upstreamModel: string
   /**
    * `ok`, or the provider's status or the class of the failure: `503`, `timed out`. `interrupted: broken` where it failed
-   * after it had begun to answer. Empty while it is under way.
+   * after it had begun to answer. Empty while the attempt runs.
    */
   outcome: string
   /** Until it began to answer or failed, in milliseconds. */
   ms: number
-  /** When it began, in milliseconds after the request; requests of older versions do not know. */
+  /** When it began, in milliseconds after the request. Absent in requests of older versions. */
   readonly startMs?: number
 }
 
@@ -49,7 +49,7 @@ export interface RecordedCaller {
   readonly workspaceId: WorkspaceId
 }
 
-/** Which trace a request belongs to, and what its own span is called there. */
+/** The trace that a request belongs to, and its own span in it. */
 export interface TraceContext {
   /** 32 and 16 hexadecimal digits. */
   readonly traceId: string
@@ -64,7 +64,7 @@ export type ImplausibleCount = 'input' | 'output' | UnitName | 'summary' | 'zero
 
 const noList: readonly never[] = []
 
-/** Filled in as the request goes; every field that stays undefined was never known. */
+/** Filled in while the request runs. A field that stays undefined is not known. */
 export class RequestRecord {
   /** 499: the client left before the end. */
   status = 0
@@ -76,7 +76,7 @@ export class RequestRecord {
   reason: string | undefined
   caller: RecordedCaller | undefined
   model: string | undefined
-  /** The requested name, if it is no model that the client may use. Not `model`: sums have a row for each of those. */
+  /** The requested name, if the client may not use such a model. Kept apart from `model`, because sums have a row per model. */
   requestedModel: string | undefined
   candidates: readonly CandidateRecord[] = noList
   attempts: AttemptRecord[] = []
@@ -87,11 +87,11 @@ export class RequestRecord {
   notes: string[] = []
   stream = false
   usage: Usage | undefined
-  /** The first count that was not billed as reported; a note says which numbers it was. */
+  /** The first count that was not billed as reported. A note has the numbers. */
   implausibleUsage: ImplausibleCount | undefined
   /** `charge` in decimal USD. The answer, the log and the API show it as `cost`. */
   chargeUsd: string | undefined
-  /** The wallet's balance then, where known. */
+  /** The wallet's balance after the charge, where known. */
   balance: Nano | undefined
   priceVersion: string | undefined
   held: Nano | undefined
@@ -103,7 +103,7 @@ export class RequestRecord {
   cacheSaved: bigint | undefined
   /** The client's name for itself. */
   client: string | undefined
-  /** As the client names it; undefined = it does not. */
+  /** The client's own name for it; undefined = it sends none. */
   session: string | undefined
   /** The program of the client and the agent within it, such as `codex_cli_rs/review`. */
   agent: string | undefined
@@ -112,15 +112,15 @@ export class RequestRecord {
   /** Sorted, `name=value`. */
   tags: readonly string[] = noList
   firstEventMs: number | undefined
-  /** Until its charge is durable, or it ended without one; in the row, until the commit begins. */
+  /** Until its charge is durable, or it ended without one. In the row: until the commit begins, which writes the row. */
   totalMs = 0
-  /** How much of it was waiting for the charge to become durable, which the end of an answer waits for. */
+  /** The part of `totalMs` spent waiting for the charge to become durable. The end of an answer waits for that. */
   settleMs = 0
-  /** How much of it was waiting for providers. */
+  /** The part of `totalMs` spent waiting for providers. */
   waitedMs = 0
   /** The limit that refused it, such as `key requests`. */
   limitSource: string | undefined
-  /** Where traces are kept. */
+  /** Set if traces are exported. */
   trace: TraceContext | undefined
 
   constructor(
@@ -138,7 +138,7 @@ export function logRequest(log: Log, record: RequestRecord): void {
   log.line(record, prettyRequest, jsonRequest)
 }
 
-/** Written by hand: one line per request is the most frequent thing a gateway writes, and this costs half. */
+/** Built by hand at half the cost of JSON.stringify, because every request writes this line. */
 function jsonRequest(record: RequestRecord): string {
   const { usage, attempts } = record
   const served = attempts.at(-1)
@@ -156,7 +156,7 @@ function jsonRequest(record: RequestRecord): string {
   return `${text},"total_ms":${rounded(record.totalMs)}}`
 }
 
-/** The same few paths and models are in every line. */
+/** Every line has one of a few paths and models. */
 const knownJson = new Map<string, string>()
 const knownJsonMax = 1000
 
@@ -197,10 +197,9 @@ function rounded(milliseconds: number): number {
 
 // ── The row in the database ──
 
-// Ids of requests ascend with time, so a moment is a place among them: rows are read and deleted by id, without an index on
-// times.
+// Request ids ascend with time, so rows of a period are read and deleted by id, and times need no index.
 
-/** Fields that are in other columns, in the line of the log, or in metrics only. */
+/** Fields that have other columns, or are only in the log line or in metrics. */
 type NotLogged =
   | ('surface' | 'caller' | 'implausibleUsage' | 'chargeUsd' | 'balance')
   | ('cacheSaved' | 'settleMs' | 'waitedMs' | 'limitSource' | 'trace')
@@ -224,7 +223,7 @@ export interface ChargeFacts {
   readonly budgets: string | null
 }
 
-/** undefined for a request whose key is unknown: it belongs to no workspace. Without `facts` it was not charged. */
+/** undefined = its key is unknown, so it belongs to no workspace. Without `facts` it was not charged. */
 export function requestRow(record: RequestRecord, facts?: ChargeFacts): RequestRow | undefined {
   const { caller, usage } = record
   if (!caller) return undefined
@@ -287,7 +286,7 @@ interface Details {
   readonly notes?: readonly string[]
 }
 
-/** Leaves out what `requestFromRow` makes of the other columns, so most rows have none. */
+/** Leaves out what `requestFromRow` derives from other columns, so most rows have no details. */
 function detailsOf({ requestedModel, candidates, attempts, warnings, notes }: RequestRecord): string | null {
   const [attempt] = attempts
   const isOneAttempt = attempts.length === 0 || (attempts.length === 1 && attempt?.outcome === 'ok')
@@ -323,7 +322,7 @@ export type StoredRow = Stored<Omit<RequestRow, 'id' | 'workspace_id' | 'project
   readonly key_id: KeyId
 }
 
-/** undefined = it is not what this program writes. */
+/** undefined = it cannot be read. */
 function storedUsage(text: string): Usage | undefined {
   try {
     const usage = JSON.parse(text) as Usage

@@ -1,6 +1,6 @@
 // Requests summed up by time and by group, for charts, histograms and facets. Windows are exact to the millisecond: whole
-// hours and days come from the sums where those have the group, the rest from the log. The database adds up portions of the
-// log, so that neither the memory nor the time between two portions grows with it.
+// hours and days come from the sums if those have the group, the rest from the log. The database adds up portions of the
+// log, so a longer log needs no more memory and does not block the event loop for longer.
 
 import { type AttributionFilters, shownEndUser, tagsFromText } from '../kernel/attribution.ts'
 import { firstIdAt, type KeyId, type ProjectId, type WorkspaceId } from '../kernel/ids.ts'
@@ -29,7 +29,7 @@ export interface RequestFilters extends AttributionFilters {
   readonly provider?: string
   /** `failed`: with a code, also of a failure inside a stream. */
   readonly outcome?: 'ok' | 'failed'
-  /** As `causeColumn` has it. */
+  /** A value of `causeColumn`. */
   readonly cause?: string
 }
 
@@ -85,16 +85,12 @@ export async function readSeries(database: LogDatabase, query: SeriesQuery): Pro
     return [bucket, series.total]
   }
   const [first, last] = hoursWithin(query)
-  const spans: readonly Span[] =
-    first < last
-      ? [
-          [query.from, first],
-          [last, query.to],
-        ]
-      : [[query.from, query.to]]
   if (first < last) await addHours(database, query, [first, last], sumsOf)
-  for (const [from, to] of spans) if (from < to) await addLogged(database, { ...query, from, to }, sumsOf)
-  return [...found].map(([value, series]) => ({ value, ...series })).sort(byCost)
+  if (query.from < first) await addLogged(database, { ...query, to: first }, sumsOf)
+  if (last < query.to) await addLogged(database, { ...query, from: last }, sumsOf)
+  return [...found]
+    .map(([value, series]) => ({ value, ...series }))
+    .sort((a, b) => Number(b.total.charge - a.total.charge || b.total.requests - a.total.requests))
 }
 
 export type LogDatabase = Pick<Database, 'sql' | 'engine'>
@@ -108,21 +104,19 @@ function shownValue(group: SeriesGroup, raw: string | null): string | null {
   return group === 'user' && raw !== null ? shownEndUser(raw) : raw || null
 }
 
-function byCost(a: Series, b: Series): number {
-  return Number(b.total.charge - a.total.charge || b.total.requests - a.total.requests)
-}
-
-/** The whole hours that the sums can answer for; the same number twice = none. */
+/** The whole hours for which the sums have the answer. `[from, from]` = none. */
 function hoursWithin({ from, to, stepMs, offsetMs, group, workspaceId: _, ...rest }: SeriesQuery): Span {
   const isFiltered = Object.values(rest).some((value) => value !== undefined)
   const isWhole = stepMs % grainMs.hour === 0 && offsetMs % grainMs.hour === 0
-  if (isFiltered || !isWhole || !(group in hourlyGroups)) return [from, from]
-  return [Math.ceil(from / grainMs.hour) * grainMs.hour, Math.floor(to / grainMs.hour) * grainMs.hour]
+  const first = Math.ceil(from / grainMs.hour) * grainMs.hour
+  const last = Math.floor(to / grainMs.hour) * grainMs.hour
+  const hasSums = !isFiltered && isWhole && group in hourlyGroups && first < last
+  return hasSums ? [first, last] : [from, from]
 }
 
 const sums = figureColumns.map((name) => `CAST(SUM(${name}) AS BIGINT) AS ${name}`).join(', ')
 
-/** One statement over both tables, because hours move from one to the other. */
+/** Reads both tables in one statement, because hours move from one to the other. */
 async function addHours({ sql }: LogDatabase, query: SeriesQuery, [from, to]: Span, sumsOf: SumsOf): Promise<void> {
   const { stepMs, offsetMs, workspaceId = allWorkspaces } = query
   const group = query.group as keyof typeof hourlyGroups
@@ -165,23 +159,23 @@ export function daysAndHours(from: number, to: number): readonly [days: Span, be
 type SummedRow = { readonly subject: string | null; readonly place: bigint } & Readonly<Record<string, bigint>>
 
 /**
- * The embedded database is read on the thread that serves requests, which go first after a few milliseconds. A portion fits
- * into its page cache of 2 MB, so that the pages which the search for its end has read need not be read again.
+ * SQLite is read on the thread that serves requests, so a portion takes only a few milliseconds. It also fits into the
+ * page cache of 2 MB: the pages that were read to find its end are not read again.
  */
 const portions = { sqlite: 2_000n, postgres: 25_000n } as const
-/** An id is made a moment before its request's time is taken. */
+/** An id is created a moment before the start time of its request is taken. */
 const marginMs = 60_000
 
-/** Enough for the requests of a portion. */
+/** Enough to count the requests of a portion. */
 const countBits = 15n
 const countMask = (1n << countBits) - 1n
 const countsPerSum = 4
-/** As in the hourly sums. Requests without a first event fulfil none. */
+/** The bounds of the hourly sums. A request without a first event meets none of them. */
 const firstEventConditions = [
   ...firstEventBounds.map((most) => `first_event_ms <= ${most}`),
   `first_event_ms > ${firstEventBounds.at(-1)}`,
 ]
-/** Four counts in each sum: to group by the time to the first event as well takes a quarter longer. */
+/** Packs four counts into each SUM. Grouping by the time to the first event as well takes a quarter longer. */
 const firstEventSums = firstEventConditions
   .flatMap((_, first) => (first % countsPerSum === 0 ? [first] : []))
   .map((first) => {
@@ -247,7 +241,7 @@ function conditionsOf(query: RequestFilters): readonly Piece[] {
   return [...equal, ...others.filter((piece) => piece !== false)]
 }
 
-/** Rows of each portion of the log, of several keys along each; `select` ends before FROM and `end` follows the conditions. */
+/** Yields the rows of each portion of the log, key by key if several are given. `select` ends before FROM; `end` follows the conditions. */
 export async function* readPortions<Row>(
   database: LogDatabase,
   { keyIds, ...query }: RequestFilters & { readonly from: number; readonly to: number },
@@ -268,7 +262,7 @@ export async function* readPortions<Row>(
   const last = firstIdAt(to + marginMs)
   let after: string = firstIdAt(Math.max(0, Math.floor(from) - marginMs))
   for (;;) {
-    // The index alone answers this.
+    // Reads only the index.
     const [upper] = await run<{ id: string }>(sql, [
       ['SELECT id FROM requests WHERE '],
       ...along,
@@ -296,7 +290,7 @@ export const facetNames = ['cause', 'model', 'provider', 'key', 'agent', 'projec
 export type FacetName = (typeof facetNames)[number]
 export type Facets = Readonly<Record<FacetName, ReadonlyMap<string, number>>>
 
-/** How many requests there are of each value; those without one are left out. */
+/** Counts the requests of each value. Requests without a value are left out. */
 export async function countFacets(
   database: LogDatabase,
   query: RequestFilters & { readonly from: number; readonly to: number },
@@ -308,7 +302,7 @@ export async function countFacets(
   let total = 0
   const { from, to, workspaceId, ...filters } = query
   const isFiltered = Object.values(filters).some((value) => value !== undefined)
-  // Two passes: each has fewer different rows than one over all columns. A key belongs to one project.
+  // Two passes, because grouping by all columns at once gives many more rows. A key belongs to one project.
   const passes = [
     { names: ['cause', 'provider', 'agent'], more: '' },
     ...(isFiltered ? [{ names: ['model', 'key'], more: ', MIN(project_id) AS f_project' } as const] : []),
@@ -333,7 +327,7 @@ export async function countFacets(
       }
     }
   }
-  // Without filters the hourly sums have these.
+  // Without filters, the hourly sums have these counts.
   for (const group of isFiltered ? [] : (['model', 'key', 'project'] as const)) {
     const span = { from, to, ...(workspaceId && { workspaceId }), stepMs: wholeStepMs, offsetMs: 0 }
     for (const { value, total: sum } of await readSeries(database, { ...span, group })) {
@@ -343,5 +337,5 @@ export async function countFacets(
   return { total, facets }
 }
 
-/** Whole days, and longer than any window: for sums by group alone. */
+/** Longer than any window, and whole days: gives one sum per group. */
 export const wholeStepMs = 10_000 * grainMs.day

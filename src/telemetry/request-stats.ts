@@ -15,7 +15,7 @@ export interface StatsQuery {
   readonly from: number
   readonly to: number
   readonly workspaceId?: WorkspaceId
-  /** Only requests with one of these keys. The sums do not have models by key, so this reads the log. */
+  /** Only requests with one of these keys. Reads the log, because the sums have no models by key. */
   readonly keyIds?: readonly KeyId[]
   readonly group: StatGroup
 }
@@ -38,7 +38,7 @@ export async function readStats(database: LogDatabase, clock: Clock, query: Stat
   const to = Math.ceil(query.to / grainMs.hour) * grainMs.hour
   const whole = { ...query, from, to, offsetMs: 0 }
   const [all] = await readSeries(database, { ...whole, stepMs: grainMs.hour, group: 'none' })
-  // The day that is not over yet is read as a whole one: nothing follows.
+  // The current day is read as a whole day, which the sums have: nothing follows it.
   const end = to > now ? Math.ceil(to / grainMs.day) * grainMs.day : to
   const groups = await readSeries(database, { ...whole, to: end, stepMs: wholeStepMs })
   return {
@@ -66,7 +66,7 @@ export function firstEventsOf(counts: readonly bigint[]): FirstEvents | null {
   return count === 0 ? null : { count, p50: quantile(numbers, count, 0.5), p95: quantile(numbers, count, 0.95) }
 }
 
-/** Beyond the last bound, that bound is all that is known. */
+/** Interpolates between the bounds of the bucket. Above the last bound it returns that bound. */
 function quantile(counts: readonly number[], total: number, share: number): number {
   const wanted = share * total
   let before = 0
@@ -79,12 +79,12 @@ function quantile(counts: readonly number[], total: number, share: number): numb
     }
     before += count
   }
-  return firstEventBounds[firstEventBounds.length - 1] ?? 0
+  return firstEventBounds.at(-1) ?? 0
 }
 
 export interface FoldOptions {
   readonly database: Database
-  /** The time for all replicas: an hour must be over for each of them, or every late request creates its row again. */
+  /** The same time on all replicas. An hour must be over for each of them: a late request would create its row again. */
   now(): Promise<number>
   /** A round failed; the next one tries again. */
   onFault(error: unknown): void
@@ -93,7 +93,7 @@ export interface FoldOptions {
 
 const foldRoundMs = 60_000
 
-/** Moves hours that are over to the sums, in the background and in small portions. */
+/** Moves past hours into the sums, in the background and in small portions. */
 export function createFolding({ database, now: readNow, onFault, every }: FoldOptions) {
   return createRounds({ milliseconds: foldRoundMs, every, onFault }, async (isClosed) => {
     const now = await readNow()

@@ -30,7 +30,7 @@ const lookBackMs = 30 * 60_000
 const idsMax = 500
 /** More than a person can read in a second. */
 const sentMax = 25
-/** Read without yielding to the event loop. */
+/** Requests that are read before yielding to the event loop. */
 const portionMax = 5
 const listenersMax = 100
 
@@ -69,13 +69,13 @@ export function createRequestTail({ database, clock, onFault, every = onTimer }:
       listeners.add(listener)
       if (!stop) {
         stop = every(pollMs, poll)
-        // Remembers what is in the log already, so that it is not sent.
+        // The first poll only remembers what is in the log already.
         void poll()
       }
       return () => leave(listener)
     },
     close(): void {
-      // Pages reconnect within seconds and would keep a stopping gateway from ending.
+      // Pages reconnect within seconds, which would keep a stopping gateway running.
       isClosed = true
       for (const listener of [...listeners]) {
         leave(listener)

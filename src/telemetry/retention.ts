@@ -31,11 +31,14 @@ export function createRetention(options: RetentionOptions) {
   const { database, clock, every, onFault, pause = (milliseconds) => Bun.sleep(milliseconds) } = options
   return createRounds({ milliseconds: roundMs, every, onFault }, async (isClosed) => {
     const days = options.days()
-    const before = clock.now() - days * dayMs
+    const before = Math.floor(clock.now() - days * dayMs)
     let removed = 0
     if (days <= 0 || before <= 0) return removed
+    // The id has an index. The time decides, in case a clock was wrong.
+    const where = ['id < ', ' AND started_at < ']
+    const values = [firstIdAt(before), timeToSql(before)]
     while (!isClosed()) {
-      const portion = await database.transaction((sql) => removeBefore(sql, Math.floor(before)))
+      const portion = await database.transaction((sql) => removePortion(sql, where, values))
       removed += portion
       if (portion < portionMax) break
       await pause(pauseMs)
@@ -44,12 +47,7 @@ export function createRetention(options: RetentionOptions) {
   })
 }
 
-/** The id finds them; the time decides, in case a clock was wrong. */
-function removeBefore(sql: Sql, before: number): Promise<number> {
-  return removePortion(sql, ['id < ', ' AND started_at < '], [firstIdAt(before), timeToSql(before)])
-}
-
-/** Deletes the log of a workspace and returns the number of rows. Requests that end meanwhile may be left. */
+/** Deletes the log of a workspace and returns the number of rows. Requests that end meanwhile may remain. */
 export async function forgetRequests(database: Database, workspaceId: WorkspaceId): Promise<number> {
   for (let forgotten = 0; ; ) {
     const portion = await database.transaction((sql) => removePortion(sql, ['workspace_id = '], [workspaceId]))
@@ -60,7 +58,7 @@ export async function forgetRequests(database: Database, workspaceId: WorkspaceI
 
 const archived = 'id, workspace_id, charge, written_off, price_version, usage, estimated, budgets'
 
-/** Charges are kept for ever and move to the archive. `where`: texts that are each followed by a value. */
+/** Charges are kept for ever: they move to the archive. Each text of `where` is followed by a value. */
 async function removePortion(sql: Sql, where: readonly string[], values: readonly SqlValue[]): Promise<number> {
   const [first = '', ...more] = where
   const run = (before: string, after: string) =>

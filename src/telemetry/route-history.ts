@@ -4,11 +4,11 @@
 import type { AttemptRecord } from './request-record.ts'
 import { type LogDatabase, readPortions } from './request-series.ts'
 
-/** The attempts at a route that belong to requests which began in a span of time. */
+/** The attempts at a route, of requests that began within a period. */
 export interface Slot {
   ok: number
   failed: number
-  /** How often each outcome was the failure. */
+  /** Failed attempts by outcome. */
   readonly causes: Map<string, number>
   /** Epoch milliseconds of the first and the last failure. */
   firstFailedAt: number
@@ -16,7 +16,7 @@ export interface Slot {
   /** Requests with a failed attempt here that another attempt answered, and those that failed. */
   rescued: number
   lost: number
-  /** Of requests that the first attempt answered: how many were streamed, and the sum of their times to the first token. */
+  /** Requests that the first attempt answered as a stream, and the sum of their times to the first token. */
   timed: number
   firstEventMs: number
 }
@@ -106,11 +106,18 @@ function addRow(row: Row, slotOf: (outcome: Outcome) => Slot): void {
 }
 
 const emptySlot = (): Slot => ({
-  ...{ ok: 0, failed: 0, causes: new Map(), firstFailedAt: Number.POSITIVE_INFINITY, lastFailedAt: 0 },
-  ...{ rescued: 0, lost: 0, timed: 0, firstEventMs: 0 },
+  ok: 0,
+  failed: 0,
+  causes: new Map(),
+  firstFailedAt: Number.POSITIVE_INFINITY,
+  lastFailedAt: 0,
+  rescued: 0,
+  lost: 0,
+  timed: 0,
+  firstEventMs: 0,
 })
 
-/** Endings that say nothing about the route: of the client, of the gateway, and refusals of the request itself. */
+/** Outcomes that say nothing about the route: the client or the gateway ended the attempt, or the request was refused. */
 const neutralOutcomes: ReadonlySet<string> = new Set([
   '',
   "caller's fault",
@@ -129,14 +136,14 @@ function sideOf(outcome: string): 'ok' | 'failed' | undefined {
   return neutralOutcomes.has(outcome.replace(/^interrupted: /, '')) ? undefined : 'failed'
 }
 
-/** A time in which most attempts at some routes of a provider failed. */
+/** A period in which at least half of the attempts at some routes of a provider failed. */
 export interface Incident {
   readonly provider: string
   readonly upstreamModels: readonly string[]
-  /** Of the first and the last failed attempt. */
+  /** Epoch milliseconds of the first and the last failed attempt. */
   readonly startedAt: number
   readonly lastFailedAt: number
-  /** Whether it may still go on. */
+  /** Whether it may still be going on. */
   readonly isOpen: boolean
   /** Failed attempts by outcome, the most frequent first. */
   readonly causes: readonly (readonly [outcome: string, attempts: number])[]
@@ -165,7 +172,7 @@ function incidentsOf({ provider, upstreamModel, slots }: RouteSlots, now: number
   for (const [, slot] of [...slots].sort(([a], [b]) => a - b)) {
     const isFailing = slot.failed > 0 && slot.failed >= slot.ok
     const isLate = isFailing && slot.firstFailedAt - (run?.at(-1)?.lastFailedAt ?? 0) > incidentGapMs
-    // A slot in which nothing was judged ends nothing.
+    // A slot with neutral outcomes only does not end a run.
     if (isLate || (!isFailing && slot.ok > 0)) run = undefined
     if (!isFailing) continue
     if (run) run.push(slot)
@@ -230,7 +237,7 @@ const settledAfterMs = hourMs
 
 const startOfHour = (time: number) => time - (time % hourMs)
 
-/** Hours that no request can change any more are kept in memory, so that the log is read once. */
+/** Keeps the hours that no request can change any more in memory, so that their log is read once. */
 export function createRouteHistory(database: LogDatabase) {
   let settled: readonly RouteSlots[] = []
   let settledFrom = 0
@@ -257,11 +264,8 @@ export function createRouteHistory(database: LogDatabase) {
     async read(now: number, from: number): Promise<readonly RouteSlots[]> {
       if (!reading || now - reading.at >= freshMs || reading.from > from) {
         // One after the other, because each begins where the last one ended.
-        const before = reading?.routes ?? Promise.resolve([])
-        const routes = before.then(
-          () => renew(now, from),
-          () => renew(now, from),
-        )
+        const before = reading?.routes.catch(() => [])
+        const routes = Promise.resolve(before).then(() => renew(now, from))
         reading = { at: now, from, routes }
         routes.catch(() => {
           reading = undefined
@@ -273,7 +277,7 @@ export function createRouteHistory(database: LogDatabase) {
   }
 }
 
-/** Hours without a failure become one slot: thirty days of every slot would be 8,640 for each route. */
+/** Hours without a failure become one slot each: thirty days of five minutes would be 8,640 slots per route. */
 function mergeQuietHours({ slots, ...route }: RouteSlots): RouteSlots {
   const hours = Map.groupBy(slots, ([start]) => startOfHour(start))
   const merged = [...hours].flatMap(([hour, members]): (readonly [number, Slot])[] => {

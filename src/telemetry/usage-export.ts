@@ -1,6 +1,6 @@
 // Usage and charges summed up by the requested groups, for reports, a spreadsheet or a warehouse. The database adds up
-// portions of the log, so only the sums are in memory. Money adds up exactly; token buckets never overlap. What retention
-// has removed from the log is not included.
+// portions of the log, so only the sums are in memory. Money adds up exactly; token buckets never overlap. Requests that
+// retention has deleted are not included.
 
 import { shownEndUser, tagsFromText } from '../kernel/attribution.ts'
 import { isoTime } from '../kernel/clock.ts'
@@ -9,7 +9,7 @@ import { formatUsd, type Nano, zeroNano } from '../kernel/money.ts'
 import { wholeBuckets } from '../kernel/usage.ts'
 import type { Database } from '../store/database.ts'
 import { timeFromSql } from '../store/sql.ts'
-import { csvLine as csvCells } from '../wire/csv.ts'
+import { csvLine } from '../wire/csv.ts'
 import { type LogDatabase, type RequestFilters, readPortions } from './request-series.ts'
 
 export interface UsageQuery extends RequestFilters {
@@ -28,10 +28,15 @@ export interface UsageExport extends UsageQuery {
 
 /** Yields the text in pieces. */
 export async function* exportUsage(options: UsageExport): AsyncGenerator<string, void, undefined> {
-  const render = options.format === 'csv' ? csvLine : jsonLine
-  const sums = await sumUsage(options)
-  if (options.format === 'csv') yield csvHeader(sums.columns)
-  for (const sum of sums.list()) yield render(sums.columns, sum)
+  const isCsv = options.format === 'csv'
+  const { columns, list } = await sumUsage(options)
+  if (isCsv) yield `${csvLine(columns.map(({ name }) => name))}\n`
+  for (const sum of list()) {
+    const line = isCsv
+      ? csvLine(columns.map(({ value }) => value(sum)))
+      : JSON.stringify(Object.fromEntries(columns.map(({ name, value }) => [name, value(sum)])))
+    yield `${line}\n`
+  }
 }
 
 /** The sums by group, sorted by their groups, and over all of them. */
@@ -83,7 +88,7 @@ type SummedRow = Readonly<Record<`g${number}`, string | null>> &
   Readonly<Record<keyof typeof usageColumns, bigint>> &
   Readonly<Partial<Record<keyof typeof costColumns, bigint>>>
 
-/** When the oldest request started that is in the log; undefined = there is none. */
+/** When the oldest request in the log started; undefined = the log is empty. */
 export async function oldestRequest({ sql }: Database, workspaceId?: WorkspaceId): Promise<number | undefined> {
   const [row] = await (workspaceId === undefined
     ? sql<{ started_at: bigint }>`SELECT started_at FROM requests ORDER BY id LIMIT 1`
@@ -93,22 +98,10 @@ export async function oldestRequest({ sql }: Database, workspaceId?: WorkspaceId
   return row && timeFromSql(row.started_at)
 }
 
-function csvHeader(columns: readonly ExportColumn<never>[]): string {
-  return `${columns.map(({ name }) => name).join(',')}\n`
-}
-
-function csvLine<Item>(columns: readonly ExportColumn<Item>[], item: Item): string {
-  return `${csvCells(columns.map(({ value }) => value(item)))}\n`
-}
-
-function jsonLine<Item>(columns: readonly ExportColumn<Item>[], item: Item): string {
-  return `${JSON.stringify(Object.fromEntries(columns.map(({ name, value }) => [name, value(item)])))}\n`
-}
-
-interface ExportColumn<Item> {
+interface ExportColumn {
   readonly name: string
   /** null = not known. */
-  value(item: Item): string | number | null
+  value(sum: UsageSum): string | number | null
 }
 
 interface GroupColumn {
@@ -178,7 +171,7 @@ export function inputOf({ tokens }: UsageSum) {
 function createSums(groups: readonly GroupColumn[]) {
   const sums = new Map<string, UsageSum>()
   const total = emptySum([])
-  const columns: readonly ExportColumn<UsageSum>[] = [
+  const columns: readonly ExportColumn[] = [
     ...groups.map(({ name }, at) => ({ name, value: (sum: UsageSum) => sum.groups[at] ?? null })),
     { name: 'requests', value: (sum) => sum.requests },
     { name: 'failed_requests', value: (sum) => sum.failed },
@@ -203,7 +196,7 @@ function createSums(groups: readonly GroupColumn[]) {
     /** Sorted by their groups. */
     list: () =>
       Array.from(sums)
-        .sort(byName)
+        .sort(([a], [b]) => (a < b ? -1 : 1))
         .map(([, sum]) => sum),
   }
 }
@@ -218,10 +211,6 @@ function addRow(sum: UsageSum, row: SummedRow): void {
   sum.upstreamCost = (sum.upstreamCost + (row.upstream_cost ?? 0n)) as Nano
   sum.uncosted += Number(row.uncosted ?? 0n)
   sum.uncostedCharges = (sum.uncostedCharges + (row.uncosted_charges ?? 0n)) as Nano
-}
-
-function byName([a]: readonly [string, unknown], [b]: readonly [string, unknown]): number {
-  return a < b ? -1 : 1
 }
 
 function emptySum(groups: UsageSum['groups']): UsageSum {
