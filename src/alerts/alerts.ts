@@ -1,6 +1,6 @@
-// Warnings for people: a low balance, a spend limit, a provider that is down or back, changed prices. The facts are
-// read from the database every few seconds, by every replica. An alert is one row, and its `crossing` is unique, so that it
-// is raised once whichever replica sees it first, and none is lost in a crash. Its deliveries are created in the same commit.
+// Alerts for people: a low balance, a spend limit, a provider that is down or back, changed prices. Every replica reads the
+// facts from the database every few seconds. An alert is one row with a unique `crossing`, so only the first replica raises
+// it. Its deliveries are created in the same commit, so a crash loses none.
 
 import type { AlertKind } from '../kernel/alert.ts'
 import { isoTime } from '../kernel/clock.ts'
@@ -18,7 +18,7 @@ import { mailedPeople } from './readers.ts'
 export const alertRow = rowFormat({
   id: text(),
   kind: text<AlertKind>(),
-  /** undefined = of the installation. */
+  /** undefined = the whole installation. */
   workspaceId: optional(text<WorkspaceId>()),
   message: text(),
   data: json<Readonly<Record<string, unknown>>>(),
@@ -27,7 +27,7 @@ export const alertRow = rowFormat({
 
 export type Alert = ItemIn<typeof alertRow>
 
-/** `crossing` identifies what happened: the same one is raised once. */
+/** `crossing` identifies what happened, so that it is raised once. */
 export interface NewAlert extends Omit<Alert, 'id' | 'createdAt'> {
   readonly crossing: string
 }
@@ -60,7 +60,7 @@ async function insertAlert(sql: Sql, alert: NewAlert, now: number): Promise<stri
   return added.length === 0 ? undefined : id
 }
 
-/** An alert for one webhook alone; returns its delivery. */
+/** Raises an alert for one webhook only, and returns its delivery. */
 export async function raiseTest(
   sql: Sql,
   { id: webhookId, workspaceId }: { readonly id: string; readonly workspaceId: WorkspaceId | undefined },
@@ -75,7 +75,7 @@ export async function raiseTest(
 
 export interface NewDelivery {
   readonly alertId: string
-  /** One of both. */
+  /** Either this or `personId`. */
   readonly webhookId?: string | null
   readonly personId?: PersonId | null
   readonly now: number
@@ -89,7 +89,7 @@ export async function createDelivery(sql: Sql, { alertId, now, ...to }: NewDeliv
   return row.id
 }
 
-/** Newest first; before `cursor`. */
+/** Newest first, starting after `cursor`. */
 export async function listAlerts(
   sql: Sql,
   { workspaceId, cursor, limit }: { workspaceId?: string | undefined; cursor?: string | undefined; limit: number },
@@ -108,13 +108,13 @@ export async function listAlerts(
 
 /** Rows read at a time: on the embedded engine, reads hold up running requests. */
 const portionMax = 500
-/** Percent of a spend limit, highest first: only the highest that was passed is raised. */
+/** Percent of a spend limit, highest first: only the highest one that is reached is raised. */
 const limitSteps = [100, 90, 75] as const
 
-/** Crossings that a process has raised or found raised; a few megabytes. */
+/** How many crossings a process remembers as raised: a few megabytes. */
 const knownMax = 20_000
 
-/** Raises what the database shows now. `known`: crossings that need not be looked at again. */
+/** Raises an alert for everything that the database shows now, except the crossings in `known`. */
 export async function detectAlerts(database: Database, raising: Raising, known = new Set<string>()): Promise<void> {
   const { sql } = database
   const { now } = raising
@@ -135,7 +135,7 @@ interface LowBalance {
   readonly funding: string | null
 }
 
-/** Wallets below their threshold. A crossing is a top-up and what was spent since, so that each top-up can be followed by one. */
+/** Wallets below their threshold. The crossing names the last top-up, so there is one alert per top-up. */
 async function lowBalances(sql: Sql): Promise<NewAlert[]> {
   const found: NewAlert[] = []
   for (let after = ''; ; ) {
@@ -145,7 +145,7 @@ async function lowBalances(sql: Sql): Promise<NewAlert[]> {
       WHERE w.id > ${after} AND a.kind = 'wallet' AND b.posted < w.low_balance
       ORDER BY w.id LIMIT ${BigInt(portionMax)}`
     for (const { id, name, low_balance: threshold, posted, funding } of rows) {
-      // A wallet that was never funded has nothing to run out of.
+      // A wallet that was never funded cannot run low.
       if (funding === null) continue
       const [balance, below] = [formatUsd(posted as Nano), formatUsd(threshold as Nano)]
       found.push({
@@ -167,17 +167,18 @@ interface Spent {
   readonly scope_id: string
   readonly time_window: string
   readonly spent: bigint
-  /** null = of an end user or a tag, whose limits raise no alerts. */
+  /** null for end users and tags, whose limits raise no alerts. */
   readonly name: string | null
   readonly limits: string | null
   readonly workspace_id: WorkspaceId | null
 }
 
-/** Spend limits of keys, projects and workspaces of which 75, 90 or 100 % are spent in the running day, week or month. */
+/** Spend limits of keys, projects and workspaces that are used to 75, 90 or 100 % in the current day, week or month. */
 async function reachedLimits(sql: Sql, now: number): Promise<NewAlert[]> {
   const found: NewAlert[] = []
   const today = windowAt('day', now)
-  // Windows of past days and weeks are thrown away some time later; those that begin with their limit have many names.
+  // Weeks and months are selected by prefix, because those that begin with their limit have many names. Past ones, which
+  // are deleted some time later, are skipped below.
   for (let [after, afterWindow] = ['', '']; ; ) {
     const rows = await sql<Spent>`SELECT b.scope_id, b.time_window, b.spent, COALESCE(k.name, p.name, w.name) AS name,
         COALESCE(k.limits, p.limits, w.limits) AS limits,
@@ -214,7 +215,7 @@ function reachedLimit(
   const [used, limit] = [formatUsd(spent as Nano), formatUsd(cap)]
   return [
     {
-      // Not only the limit's id: one that is raised can be reached again.
+      // With the amount, because a limit that was raised can be reached again.
       crossing: `limit:${id}:${window}:${cap}:${step}`,
       kind: 'limit.reached',
       workspaceId: workspace_id,
@@ -224,7 +225,7 @@ function reachedLimit(
   ]
 }
 
-/** How far back changes are looked for: what an outage kept from being raised is raised when it is over. */
+/** How far back changes are searched, so that changes during an outage still raise an alert. */
 const priceSpanMs = 86_400_000
 const modelsMax = 20
 
@@ -246,7 +247,7 @@ async function changedPrices(sql: Sql, now: number): Promise<NewAlert[]> {
   })
 }
 
-/** Raised when the state differs from the last one that was raised, so that replicas which see the same outage raise one. */
+/** Raises an alert if the state differs from the last alert, so that an outage that several replicas see is raised once. */
 export async function raiseProviderState(
   database: Database,
   { provider, isDown, why }: { provider: string; isDown: boolean; why: string | undefined },

@@ -1,5 +1,5 @@
-// E-mail over SMTP, as far as it is configured: alerts, invitations and links for a new password. Plain text with a small HTML
-// version of it.
+// E-mail over SMTP, if it is configured: alerts, invitations and links to set a new password. Each mail is plain text with a
+// small HTML version.
 
 import { createTransport } from 'nodemailer'
 import type { Secret } from '../kernel/secret.ts'
@@ -23,7 +23,7 @@ export interface MailFault {
 }
 
 export interface Mailer {
-  /** undefined = the mail server has taken it. */
+  /** undefined = the mail server accepted it. */
   send(mail: Mail): Promise<MailFault | undefined>
 }
 
@@ -51,7 +51,7 @@ export function createMailer({ url, from }: MailSettings): Mailer {
   }
 }
 
-/** RFC 5321: 4xx passes, 5xx is final. A refused password is 5xx too, but is the operator's to mend, so it is tried again. */
+/** RFC 5321: 4xx is temporary, 5xx is final. A refused password is 5xx too, but the operator can fix it, so it is retried. */
 function faultOf(error: unknown): MailFault {
   const { code, responseCode } = error as { readonly code?: string; readonly responseCode?: number }
   if (code === 'EAUTH') return { message: 'the mail server refused the user or password', isFinal: false }
@@ -64,19 +64,16 @@ function plainText({ text, link, footer }: Mail): string {
 }
 
 function html({ subject, text, link, footer }: Mail): string {
-  const paragraphs = text.map((each) => `<p>${escaped(each)}</p>`).join('\n')
+  const { escapeHTML } = Bun
+  const paragraphs = text.map((each) => `<p>${escapeHTML(each)}</p>`).join('\n')
   return `<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>${escaped(subject)}</title></head>
+<html lang="en"><head><meta charset="utf-8"><title>${escapeHTML(subject)}</title></head>
 <body style="font: 16px/1.5 sans-serif; max-width: 36em">
 ${paragraphs}
-<p><a href="${escaped(link.url)}">${escaped(link.label)}</a></p>
-<p style="color: #666; font-size: 13px">${escaped(footer)}</p>
+<p><a href="${escapeHTML(link.url)}">${escapeHTML(link.label)}</a></p>
+<p style="color: #666; font-size: 13px">${escapeHTML(footer)}</p>
 </body></html>
 `
-}
-
-function escaped(text: string): string {
-  return Bun.escapeHTML(text)
 }
 
 const subjects: Readonly<Record<Alert['kind'], string>> = {
@@ -95,7 +92,7 @@ export function alertMail({ kind, message, data }: Alert, to: string, address: s
   const details = about.filter((each) => each !== undefined).join(', ')
   return {
     to,
-    // Names are chosen by people; a line break would end the header.
+    // People choose the names, and a line break would end the header.
     subject: `${subjects[kind]}${details && `: ${details}`}`.replaceAll(/\s+/g, ' '),
     text: [message],
     link: { label: 'Open the console', url: `${address}/console/alerts` },
@@ -118,7 +115,7 @@ export function invitationMail(
       `The link works once, for ${days} days, and only for ${email}.`,
     ],
     link: { label: 'Accept the invitation', url },
-    footer: 'If you did not expect this, ignore it: nothing happens without your answer.',
+    footer: 'If you did not expect this, ignore it: nothing happens unless you accept.',
   }
 }
 
@@ -126,8 +123,8 @@ export function resetMail(email: string, url: string): Mail {
   return {
     to: email,
     subject: 'Set a new password',
-    text: ['An admin created a link with which you can set a new password. It works once, within a day.'],
+    text: ['An admin created a link for you to set a new password. It works once, within a day.'],
     link: { label: 'Set a new password', url },
-    footer: 'If you did not ask for it, ignore it: your password stays as it is.',
+    footer: 'If you did not ask for it, ignore it: your password does not change.',
   }
 }

@@ -1,11 +1,11 @@
-// The choices of each reader of alerts: the kinds they get by e-mail, and how far they have read.
+// The settings of each reader of alerts: which kinds they get by e-mail, and how far they have read.
 
 import type { AlertKind } from '../kernel/alert.ts'
 import type { PersonId } from '../kernel/ids.ts'
 import type { Role } from '../kernel/roles.ts'
 import type { Sql } from '../store/sql.ts'
 
-/** The installation reads as one, without e-mail. */
+/** `installation`: everyone with the management token counts as one reader, without e-mail. */
 export type Reader = PersonId | 'installation'
 
 /** undefined = by role: admins get the alerts of their workspace, operators those of the installation. */
@@ -20,7 +20,7 @@ export async function putKinds(sql: Sql, reader: Reader, kinds: readonly AlertKi
     ON CONFLICT (reader) DO UPDATE SET kinds = excluded.kinds`
 }
 
-/** The newest alert that was read; empty = none. */
+/** The id of the newest alert that was read; empty = none. */
 export async function readUntil(sql: Sql, reader: Reader): Promise<string> {
   const [row] = await sql<{ read_until: string }>`SELECT read_until FROM alert_readers WHERE reader = ${reader}`
   return row?.read_until ?? ''

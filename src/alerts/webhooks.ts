@@ -1,6 +1,6 @@
 // Sends alerts to webhooks, signed as https://www.standardwebhooks.com describes, and to people by e-mail. A delivery is
-// retried with growing waits for about a day. It may arrive more than once; its id stays the same. Addresses are checked by the egress guard before every
-// call, because workspaces choose them.
+// retried with growing waits for about a day. It may arrive more than once; its id stays the same. Workspaces choose the
+// URLs, so the egress guard checks the address before every call.
 
 import { createHmac } from 'node:crypto'
 import type { AlertKind } from '../kernel/alert.ts'
@@ -15,7 +15,7 @@ import { alertMail, type Mailer } from './mail.ts'
 
 const webhookRow = rowFormat({
   id: text(),
-  /** undefined = of the installation: it gets the alerts of all workspaces. */
+  /** undefined = it belongs to the installation and gets the alerts of all workspaces. */
   workspaceId: optional(text<WorkspaceId>()),
   url: text(),
   /** undefined = all kinds. */
@@ -35,7 +35,7 @@ const deliveryRow = rowFormat({
   createdAt: time,
   /** undefined = not delivered. */
   deliveredAt: optional(time),
-  /** When it is tried next; undefined = it was delivered or given up. */
+  /** The next attempt; undefined = it was delivered or given up. */
   nextAt: optional(time),
   /** Why the last attempt failed. */
   error: optional(text()),
@@ -76,7 +76,7 @@ export async function listDeliveries(sql: Sql, webhookId: string): Promise<reado
   return deliveryRow.all(rows)
 }
 
-/** The newest hundred by webhook and e-mail. Of a workspace: only to its own webhooks and members. */
+/** The newest hundred by webhook and e-mail. For a workspace: only those to its own webhooks and members. */
 export async function listRecentDeliveries(sql: Sql, workspaceId: WorkspaceId | undefined) {
   const rows = await sql`SELECT d.*, a.kind, COALESCE(w.url, p.email) AS receiver FROM deliveries d
       JOIN alerts a ON a.id = d.alert_id LEFT JOIN webhooks w ON w.id = d.webhook_id
@@ -99,7 +99,7 @@ export async function replayDelivery(sql: Sql, id: string, now: number): Promise
 // ── Signing ──
 
 /**
- * The secret of a webhook, `whsec_…`. It is derived from the master secret, so that none is stored. While the master secret is
+ * The secrets of a webhook, `whsec_…`. They are derived from the master secret, so none is stored. While the master secret is
  * being replaced there are two, and both sign.
  */
 export type WebhookSecrets = (webhookId: string) => readonly string[]
@@ -129,7 +129,7 @@ export function alertBody({ id, kind, workspaceId, message, data, createdAt }: A
 // ── Sending ──
 
 const attemptMs = 10_000
-/** A replica that dies while it sends leaves the delivery to the others after this long. */
+/** If a replica dies while it sends, the others take over the delivery after this long. */
 const leaseMs = 60_000
 const batchMax = 20
 const second = 1000
@@ -141,9 +141,9 @@ export interface SenderDependencies {
   readonly database: Database
   readonly clock: Clock
   readonly secretsOf: WebhookSecrets
-  /** By the current configuration. */
+  /** From the current configuration. */
   guard(): EgressGuard
-  /** undefined = no e-mail is configured: such deliveries wait, and are deleted with the next cleaning. */
+  /** undefined = no e-mail is configured. Such deliveries wait until `cleanAlerts` deletes them. */
   readonly mail?: { readonly mailer: Mailer; address(): string } | undefined
 }
 
@@ -155,7 +155,7 @@ interface DueRow {
   readonly email: string | null
 }
 
-/** Sends what is due, and returns how many deliveries were tried. Any number of replicas may do this at the same time. */
+/** Sends the deliveries that are due and returns how many it tried. Several replicas may do this at the same time. */
 export async function sendDue(deps: SenderDependencies): Promise<number> {
   const { database, clock } = deps
   const now = clock.now()
@@ -204,11 +204,11 @@ async function send(deps: SenderDependencies, id: string, row: DueRow, alert: Al
 
 interface PostFault {
   readonly message: string
-  /** The receiver wants no more. */
+  /** The receiver wants no more of them (410). */
   readonly isFinal?: boolean
 }
 
-/** undefined = the receiver has it. Redirects are not followed. */
+/** undefined = the receiver accepted it. Redirects are not followed. */
 async function post(
   guard: EgressGuard,
   url: string,
@@ -219,7 +219,7 @@ async function post(
     const transport = createGuardedTransport(guard, url)
     const bytes = new TextEncoder().encode(body)
     const response = await transport({ path: '', headers, body: bytes, signal: AbortSignal.timeout(attemptMs) })
-    // The answer's body says nothing; the connection is closed with it.
+    // The body is not needed; cancelling it closes the connection.
     await response.body?.cancel()
     const { status } = response
     if (status >= 200 && status < 300) return undefined

@@ -1,6 +1,6 @@
 // Every operation of the management API with its method, its path and who may call it. The gateway enforces this table before
 // a handler runs, and the console reads it to show only what a person may do. This file has no schemas and imports only types,
-// so that the console can use it in the browser; what an operation takes and answers is in the file of its resource.
+// so that the console can use it in the browser. The body, query and answer of an operation are in the file of its resource.
 
 import type { Role, WorkspaceRole } from '../kernel/roles.ts'
 
@@ -19,7 +19,7 @@ const operators: Access = {}
 const admins: Access = { admin: 'workspace' }
 const readers: Access = { admin: 'workspace', viewer: 'workspace' }
 const everyone: Access = { admin: 'workspace', member: 'workspace', viewer: 'workspace' }
-/** Members see and change what is their own; viewers see all and change nothing. */
+/** Members see and change only their own; viewers see everything and change nothing. */
 const readersAndOwners: Access = { admin: 'workspace', member: 'own', viewer: 'workspace' }
 const adminsAndOwners: Access = { admin: 'workspace', member: 'own' }
 const oneself: Access = { admin: 'self', member: 'self', viewer: 'self' }
@@ -75,7 +75,7 @@ export const endpoints = {
   deleteCredential: ['DELETE', '/api/workspaces/{id}/credentials/{provider}', admins],
   testCredential: ['POST', '/api/workspaces/{id}/credentials/{provider}/test', admins],
   listProviders: ['GET', '/api/providers', operators],
-  // It counts the requests of all workspaces, and those with their own provider keys.
+  // Counts the requests of all workspaces, including those with their own provider keys.
   getProviderHistory: ['GET', '/api/providers/history', operators],
   testProvider: ['POST', '/api/providers/{provider}/test', operators],
 
@@ -141,7 +141,7 @@ export const endpoints = {
 export type OperationName = keyof typeof endpoints
 
 /**
- * Operations that a console session may call only for 15 minutes after its sign-in: what they do cannot be undone. Tokens
+ * Operations that a console session may call only for 15 minutes after its sign-in, because they cannot be undone. Tokens
  * may call them at any time.
  */
 export const needsRecentSignIn: ReadonlySet<OperationName> = new Set([

@@ -31,10 +31,8 @@ export type Operations = { readonly [Name in OperationName]: (typeof definitions
 
 /** In the order of `endpoints`, in which requests are matched. */
 export const operations = Object.fromEntries(
-  (Object.keys(endpoints) as OperationName[]).map((name) => [name, operationOf(name, definitions[name])]),
+  (Object.keys(endpoints) as OperationName[]).map((name) => {
+    const [method, path] = endpoints[name]
+    return [name, { name, method, path, kind: kindIn(path), status: 200, ...definitions[name] }]
+  }),
 ) as unknown as Operations
-
-function operationOf(name: OperationName, definition: Definition): Operation {
-  const [method, path] = endpoints[name]
-  return { name, method, path, kind: kindIn(path), status: 200, ...definition }
-}

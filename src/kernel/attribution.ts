@@ -1,5 +1,5 @@
-// The purpose of a request, as its client states it: session, agent, end user and tags. Recorded beside the request, for
-// reports and limits, and grants nothing.
+// What a client says about a request: session, agent, end user and tags. It is recorded with the request for reports and
+// limits, and grants nothing.
 
 export interface Attribution {
   readonly session: string | undefined
@@ -12,7 +12,7 @@ export interface Attribution {
 export interface AttributionFilters {
   readonly session?: string
   readonly agent?: string
-  /** The hash, or the id that was sent where that is recorded. */
+  /** The hash, or the id that was sent if the operator records it. */
   readonly endUser?: string
   /** `name=value` */
   readonly tag?: string
@@ -31,7 +31,7 @@ export function passesAttribution(of: Attribution, { session, agent, endUser, ta
   )
 }
 
-// End users are recorded as `eu_…`, a hash; where the operator wants it, followed by a space and the id that was sent.
+// End users are recorded as a hash, `eu_…`. If the operator records ids, a space and the id that was sent follow.
 
 export const endUserHashDigits = 20
 const hashLength = 3 + endUserHashDigits
@@ -40,7 +40,7 @@ export function hashOfEndUser(recorded: string): string {
   return recorded.slice(0, hashLength)
 }
 
-/** The id, or the hash where no id is recorded. */
+/** The id, or the hash if no id is recorded. */
 export function shownEndUser(recorded: string): string {
   return recorded.length > hashLength ? recorded.slice(hashLength + 1) : recorded
 }
@@ -69,10 +69,10 @@ export function isTag(text: string): boolean {
   return at > 0 && namePattern.test(text.slice(0, at)) && valuePattern.test(text.slice(at + 1))
 }
 
-/** Reads `team=web,job=nightly`. The result is sorted and has each name once; a text says what is wrong. */
+/** Reads `team=web,job=nightly` into a sorted list with each name once. Returns a text that says what is wrong otherwise. */
 export function readTags(text: string): readonly string[] | string {
   const tags = text.split(',').map((tag) => tag.trim())
-  if (tags.length > tagsMax) return `it has ${tags.length} tags, and at most ${tagsMax} are taken`
+  if (tags.length > tagsMax) return `it has ${tags.length} tags, and at most ${tagsMax} are allowed`
   for (const tag of tags) if (!isTag(tag)) return `\`${tag.slice(0, 100)}\` is not a tag. ${tagRule}`
   const names = tags.map((tag) => tag.slice(0, tag.indexOf('=')))
   const repeated = names.find((name, at) => names.indexOf(name) !== at)

@@ -1,9 +1,9 @@
-// The only place that reads the time or draws at random. Everything else gets a Clock, so that tests can stop it.
+// The only place that reads the time or a random number. Everything else gets a Clock, so that tests control the time.
 
 export interface Clock {
   /** Wall time in milliseconds since 1970. */
   now(): number
-  /** Monotonic milliseconds with fractions, for measuring spans. */
+  /** Monotonic milliseconds with fractions, for measuring durations. */
   monotonicMs(): number
 }
 
@@ -12,7 +12,7 @@ export const systemClock: Clock = {
   monotonicMs: () => performance.now(),
 }
 
-/** The second of the last `isoTime`, and its text up to the point: most are called with the present. */
+/** The second of the last `isoTime`, and its text up to the point: most calls are for the current second. */
 let lastSecond = -1
 let lastText = ''
 

@@ -1,5 +1,5 @@
-// Places where a test may stop, break or kill the process, to prove what holds afterwards. A failpoint exists only where
-// one was passed in; nothing here reads a setting, and without one nothing happens.
+// Places where a test may pause, fail or kill the process, to prove what holds afterwards. Nothing here reads a setting:
+// without a failpoint that is passed in, nothing happens.
 
 export const failpointNames = [
   'after_hold',
@@ -15,14 +15,14 @@ export const failpointNames = [
 
 export type FailpointName = (typeof failpointNames)[number]
 
-/** Called when the place is reached: may throw, never come back, or answer with a promise that is waited for. */
+/** Called when the place is reached. It may throw, never return, or return a promise that the caller awaits. */
 export type Failpoint = (name: FailpointName) => Promise<void> | undefined
 
 export const noFailpoint: Failpoint = () => undefined
 
 export const failpointActions = ['kill', 'throw', 'hang'] as const
 
-/** The action at a failpoint, the share of passes it applies to (0 to 1), and how many passes are let through before. */
+/** The action at a failpoint, the share of passes it applies to (0 to 1), and how many passes come before it. */
 export interface FailpointPlan {
   readonly name: FailpointName
   readonly action: (typeof failpointActions)[number]
@@ -35,7 +35,7 @@ const hangMs = 30_000
 export interface FailpointMeans {
   /** A number in [0, 1). */
   random(): number
-  /** Ends this process as a power cut would end it. */
+  /** Ends this process like a power cut. */
   kill(): void
 }
 
@@ -51,7 +51,7 @@ export function createFailpoint(plans: readonly FailpointPlan[], { random, kill 
     if (plan.action === 'throw') throw new Error(`failpoint ${name}`)
     if (plan.action === 'hang') return Bun.sleep(hangMs)
     kill()
-    // The signal takes a moment, in which nothing may go on.
+    // Nothing may continue until the signal arrives.
     return new Promise(() => {})
   }
 }

@@ -3,7 +3,7 @@
 // docs/errors.md. Bugs in Tollgate are assertions, at the end of this file.
 
 interface FailureRow {
-  /** undefined: only ever sent inside a stream whose status is already out. */
+  /** undefined: only sent inside a stream, whose status was sent before. */
   readonly status: number | undefined
   /** `error.status` on the gemini surface: a name of google.rpc.Code. */
   readonly geminiStatus: string
@@ -44,7 +44,7 @@ export type FailureCause =
   | 'spend_limit'
 
 export interface FailureFacts {
-  /** Absent = the code says it all. */
+  /** Absent = the code is specific enough. */
   readonly cause?: FailureCause
   /** The offending field of the request, as a path such as `messages[2].content`. */
   readonly param?: string
@@ -56,9 +56,9 @@ export interface FailureFacts {
   readonly isSpendLimit?: boolean
   /** When the period of the reached spend limit ends, in epoch milliseconds. */
   readonly resetsAt?: number
-  /** The message holds a provider's words; each dialect says so in its own way. */
+  /** The message is a provider's. Each dialect marks that in its own way. */
   readonly refusal?: ProviderRefusal
-  /** A provider's own `error.details`, kept where the dialect has a place for it. */
+  /** A provider's own `error.details`, kept if the dialect has a field for it. */
   readonly details?: unknown
   /** Facts for programs, shown as `error.metadata` on every surface. */
   readonly metadata?: Readonly<Record<string, string>>
@@ -71,17 +71,17 @@ export interface ProviderRefusal {
   readonly provider: string
   /** The dialect it spoke. */
   readonly dialect: string
-  /** Its HTTP status; absent where the refusal stood inside a 200. */
+  /** Its HTTP status; absent if the refusal was inside a 200. */
   readonly status?: number | undefined
-  /** Its own word for what is wrong, such as `content_filter`; undefined where it gave none. */
+  /** Its own error code, such as `content_filter`; undefined = it sent none. */
   readonly word: string | undefined
-  /** It says that the prompt does not fit into the model. */
+  /** Set if it says that the prompt is longer than the model's context. */
   readonly overflow: ContextOverflow | undefined
 }
 
 /** A provider's figures for a prompt that is too long; each may be absent. */
 export interface ContextOverflow {
-  /** Tokens requested: the prompt, and the output cap where that counts too. */
+  /** Tokens requested: the prompt, and the output cap if the provider counts it too. */
   readonly tokens?: number
   /** The maximum of the model. */
   readonly limit?: number
@@ -102,7 +102,7 @@ export class Failure {
   }
 }
 
-/** undefined = the code says it all. */
+/** undefined = the code is specific enough. */
 export function causeOf({ facts }: Failure): FailureCause | undefined {
   if (facts.cause) return facts.cause
   return facts.isSpendLimit ? 'spend_limit' : facts.refusal ? 'provider_refused' : undefined
@@ -112,7 +112,7 @@ export function invalidRequest(message: string, param?: string): Failure {
   return new Failure('INVALID_REQUEST', message, param === undefined ? {} : { param })
 }
 
-/** The headers that tell a client whether and when to come back. */
+/** The headers that tell a client whether and when to retry. */
 export function retryHeaders(failure: Failure): Record<string, string> {
   const { retryAfterMs, shouldRetry } = failure.facts
   const headers: Record<string, string> = {}

@@ -1,5 +1,5 @@
-// Ids are prefixed, in text and in type, so that mixing two kinds is a type error and a reader knows what an id names.
-// The body is a UUIDv7 in Crockford's base32: 26 characters, ascending in time, no meaning, no secret.
+// Ids have a prefix in the text and in the type, so that a reader knows what an id names and mixing two kinds is a type
+// error. The rest is a UUIDv7 in Crockford's base32: 26 characters that ascend with time and hold no meaning or secret.
 
 import { assert } from './failure.ts'
 
@@ -42,7 +42,7 @@ const alphabet = Buffer.from('0123456789ABCDEFGHJKMNPQRSTVWXYZ')
 
 const idLength = 26
 const idBody = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/
-/** A scratch pad: filled and read within one call, never between two. */
+/** Scratch space: filled and read within one call. */
 const letters = Buffer.alloc(idLength)
 
 /** Twenty-six characters carry 130 bits; the first one holds only the top three of the 128. */
@@ -60,7 +60,7 @@ function base32(bytes: Uint8Array): string {
     bits &= (1 << pending) - 1
   }
   assert(at === idLength, 'an id has 26 characters')
-  // One native call; letters that are appended one by one would leave a chain of twenty-six strings behind.
+  // One native call: appending letter by letter would allocate twenty-six strings.
   return letters.toString('latin1')
 }
 
@@ -76,7 +76,7 @@ export function isId<Prefix extends IdPrefix>(prefix: Prefix, text: string): tex
 /** An id has 48 bits of time and 80 random ones below them. */
 const timeShift = 80n
 
-/** Not greater than any id of a request that was made at that millisecond or later, and greater than all made before it. */
+/** The lowest id a request can have that is created in this millisecond. All earlier ids are lower. */
 export function firstIdAt(epochMs: number): RequestId {
   assert(Number.isInteger(epochMs) && epochMs >= 0 && epochMs < 2 ** 48, 'a time has 48 bits')
   let rest = BigInt(epochMs) << timeShift

@@ -1,7 +1,7 @@
-// IP addresses and ranges (CIDR) as numbers, so that asking whether one lies in the other is a shift and a comparison.
-// Only the forms that leave no doubt are read: no octal, hexadecimal or shortened IPv4, which parsers disagree about.
+// IP addresses and ranges (CIDR) as numbers, so that checking whether a range has an address is a shift and a comparison.
+// Only unambiguous forms are read: no octal, hexadecimal or shortened IPv4, which parsers read differently.
 
-/** An IPv4 address that is written as IPv6 (`::ffff:10.0.0.1`, how dual-stack sockets tell it) is the IPv4 address. */
+/** An IPv4 address that is written as IPv6 (`::ffff:10.0.0.1`, as dual-stack sockets report it) has family 4. */
 export interface IpAddress {
   readonly family: 4 | 6
   readonly value: bigint
@@ -25,7 +25,7 @@ export function parseIpAddress(text: string): IpAddress | undefined {
   return { family: 4, value: address.value & 0xffff_ffffn }
 }
 
-/** `10.0.0.0/8`, `2001:db8::/32`, or one address; undefined if it is none, or has bits set after its prefix. */
+/** `10.0.0.0/8`, `2001:db8::/32`, or one address. undefined if it is not a range, or has bits set after its prefix. */
 export function parseIpRange(text: string): IpRange | undefined {
   const range = parsePlainRange(text)
   if (range?.family !== 6 || range.freeBits > 32n) return range
@@ -34,7 +34,7 @@ export function parseIpRange(text: string): IpRange | undefined {
   return { family: 4, prefix: (start & 0xffff_ffffn) >> range.freeBits, freeBits: range.freeBits }
 }
 
-/** Without reading IPv4 addresses that are written as IPv6 as IPv4. */
+/** Like `parseIpRange`, but IPv4 that is written as IPv6 stays IPv6. */
 export function parsePlainRange(text: string): IpRange | undefined {
   const [, start = '', length] = /^([^/]+)(?:\/(0|[1-9][0-9]{0,2}))?$/.exec(text) ?? []
   const address = parsePlainAddress(start)
@@ -50,7 +50,7 @@ export function isInRange(range: IpRange, address: IpAddress): boolean {
   return range.family === address.family && address.value >> range.freeBits === range.prefix
 }
 
-/** A literal without a zone; an IPv4 address that is written as IPv6 stays IPv6. */
+/** An address without a zone. IPv4 that is written as IPv6 stays IPv6. */
 export function parsePlainAddress(text: string): IpAddress | undefined {
   const family = text.includes(':') ? 6 : 4
   const value = family === 6 ? readV6(text) : readV4(text)
@@ -82,7 +82,7 @@ function readV6(text: string): bigint | undefined {
   return value
 }
 
-/** The last 32 bits may be written as IPv4; a wrong one stays and is refused as a group. */
+/** The last 32 bits may be written as IPv4. An invalid one stays as it is, and is rejected as a group later. */
 function expandDotted(text: string): string {
   const at = text.lastIndexOf(':') + 1
   const value = readV4(text.slice(at))

@@ -1,4 +1,5 @@
-// Money in integers. Amounts are nano-dollars (10⁻⁹ $), prices pico-dollars (10⁻¹² $) per token or other unit; no float touches either.
+// Money in integers. Amounts are nano-dollars (10⁻⁹ $), prices pico-dollars (10⁻¹² $) per token or other unit. Neither ever
+// becomes a float.
 
 declare const unit: unique symbol
 export type Nano = bigint & { readonly [unit]: 'nano-dollar' }
@@ -6,7 +7,7 @@ export type Pico = bigint & { readonly [unit]: 'pico-dollar per token' }
 
 export const zeroNano = 0n as Nano
 
-/** USD per million tokens × 10⁶ = pico-dollars per token, so six decimals are exact and a seventh is refused. */
+/** USD per million tokens × 10⁶ = pico-dollars per token, so six decimals are exact. A seventh is rejected. */
 const pricePattern = /^(0|[1-9][0-9]{0,8})(?:\.([0-9]{1,6}))?$/
 
 /** `"2.50"` (USD per million tokens) → 2 500 000 pico-dollars per token; undefined if it is not such a decimal. */
@@ -39,7 +40,7 @@ export function picoToNano(pico: bigint): Nano {
   return ((pico + 999n) / 1000n) as Nano
 }
 
-/** At most ten digits before the point, so that nothing longer becomes a number; callers check tighter bounds. */
+/** At most ten digits before the point, so that no longer text is converted. Callers check tighter bounds. */
 const usdPattern = /^(0|[1-9][0-9]{0,9})(?:\.([0-9]{1,9}))?$/
 
 /** `"12.5"` → 12 500 000 000 nano-dollars, the reverse of formatUsd; undefined if it is not such a decimal. No sign. */
@@ -63,7 +64,7 @@ function decimal(value: bigint, scale: number): string {
   const digits = (value < 0n ? -value : value).toString().padStart(scale + 1, '0')
   const point = digits.length - scale
   let end = digits.length
-  // Two decimals stay, whatever they are.
+  // Two decimals always stay.
   while (end > point + 2 && digits.charCodeAt(end - 1) === zeroDigit) end--
   const text = `${digits.slice(0, point)}.${digits.slice(point, end)}`
   return value < 0n ? `-${text}` : text

@@ -2,7 +2,7 @@
 
 /** Up to `count` names within a few letters of the wanted one, closest first. */
 export function nearestNames(wanted: string, names: Iterable<string>, count: number): string[] {
-  // At most four: the comparison runs over whole catalogs for a caller who may be guessing.
+  // At most four, because anyone can make the gateway compare a name with the whole catalog.
   const limit = Math.min(4, Math.max(2, Math.floor(wanted.length / 3)))
   const near: { name: string; distance: number }[] = []
   for (const name of names) {

@@ -2,7 +2,7 @@
 
 import { inspect } from 'node:util'
 
-/** Below this, four letters would be a good part of the secret itself. */
+/** Four letters of a shorter secret would reveal too much of it. */
 const maskedTailMinLength = 16
 
 export class Secret {

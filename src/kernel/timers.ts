@@ -1,6 +1,6 @@
 // Background work, and time limits. Tests pass their own `Every`, so that none of them waits for a timer.
 
-/** Runs work repeatedly in the background, never twice at once; returns how to stop. Tests pass their own. */
+/** Runs work repeatedly in the background, never twice at once. Returns a function that stops it. */
 export type Every = (milliseconds: number, work: () => unknown) => () => void
 
 /** Does not keep the process alive. */
@@ -20,8 +20,8 @@ export const onTimer: Every = (milliseconds, work) => {
 }
 
 /**
- * Rounds of background work, one after the other. A round that fails is reported, and the next one tries again. `close`
- * waits for the round that runs; a long one asks `isClosed` in between.
+ * Rounds of background work, one after another. A round that fails is reported, and the next one tries again. `close`
+ * waits for the current round; a long one checks `isClosed` in between.
  */
 export function createRounds<Result>(
   { milliseconds, every = onTimer, onFault }: RoundOptions,
@@ -51,8 +51,8 @@ interface RoundOptions {
 }
 
 /**
- * Lets waiting work run. Call it between pieces of synchronous work: the embedded engine answers reads on
- * this thread, so several in a row would hold up every running request.
+ * Lets waiting work run. Call it between pieces of synchronous work: SQLite is read on this thread, so several reads in a
+ * row would hold up every running request.
  */
 export function yieldToEventLoop(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))

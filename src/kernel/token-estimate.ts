@@ -1,6 +1,6 @@
-// Counts tokens without a vocabulary: text is split where tokenizers split it, between letters, digits, signs and scripts,
-// and each run counts as many tokens as such runs have on average in current vocabularies. Within a seventh of o200k_base
-// on prose, code, JSON and a dozen languages (token-estimate.test.ts), in a hundredth of the time.
+// Estimates tokens without a vocabulary. Text is split where tokenizers split it, between letters, digits, signs and scripts,
+// and each run counts as many tokens as such runs have on average in current vocabularies. The result is within 15 % of
+// o200k_base on prose, code, JSON and a dozen languages (token-estimate.test.ts), in 1 % of the time.
 
 /** Characters by how they are tokenized. */
 enum Kind {

@@ -33,7 +33,7 @@ export interface UsageFlags {
 }
 
 export interface Usage extends TokenCounts, UnitCounts, UsageFlags {
-  /** Summaries of the conversation that the provider made on the way, each with its own prompt and output. */
+  /** Summaries of the conversation that the provider generated during the request, each with its own prompt and output. */
   readonly summaries?: readonly TokenCounts[]
   /** Informative part of outputTokens; undefined = not reported. */
   readonly reasoningTokens?: number
@@ -50,7 +50,7 @@ interface TokenBucketInfo {
   readonly side: 'input' | 'output'
   /** The bucket whose count includes this one; its units are charged there unless the price has a row for the part. */
   readonly partOf?: string
-  /** The bucket whose price applies where a price list leaves this one out. */
+  /** The bucket whose price applies if a price list has none for this one. */
   readonly fallback?: string
   /** For tables and receipts. */
   readonly label: string
@@ -67,7 +67,7 @@ interface UnitBucketInfo {
   /** Prices are quoted for this many units, which are called `quantity`. The price of one unit must be exact. */
   readonly scale: bigint
   readonly quantity: string
-  /** The most of one request. It is held unless the pipeline knows a lower bound (`unitBounds`); more is implausible. */
+  /** The maximum of one request. It is held unless the pipeline knows a lower bound (`unitBounds`). More is implausible. */
   readonly max: number
   /** What happens to requests for them if the price has no row. */
   readonly unpriced: 'refused' | 'free'
@@ -174,7 +174,7 @@ export const wholeBuckets = tokenBuckets.filter(
   ({ partOf }) => partOf === undefined,
 ) as readonly ((typeof tokenBuckets)[number] & Named<WholeBucket>)[]
 
-/** In the order in which price lists write them: the two that every list has come first. */
+/** In the order of price lists: the two that every list has come first. */
 export const listedBuckets = [
   ...tokenBuckets.filter(({ bucket }) => isRequiredInLists(bucket)),
   ...tokenBuckets.filter(({ bucket }) => !isRequiredInLists(bucket)),
@@ -213,7 +213,7 @@ const wholeInputCounts = wholeBuckets
   .filter(({ side }) => side === 'input')
   .map(({ count }) => count) as readonly WholeCount[]
 
-/** The same of a usage in JSON. A gateway of another version may leave a count out. */
+/** The same for a usage in JSON. A gateway of another version may omit a count. */
 export function totalInputInJson(usage: { readonly [Name in WholeBucket as `${Name}_tokens`]?: number }): number {
   return wholeBuckets.reduce(
     (sum, { bucket, side }) => sum + (side === 'input' ? (usage[`${bucket}_tokens`] ?? 0) : 0),
@@ -230,7 +230,7 @@ export const countsOfSide: Readonly<Record<'input' | 'output', readonly string[]
   output: tokenBuckets.flatMap(({ side, count }) => (side === 'output' ? count : [])),
 }
 
-/** A usage of which only the input is known, as an estimate. */
+/** A usage with only the input, as an estimate. */
 export function estimatedInput(inputTokens: number): Usage {
   return { ...noTokens, inputTokens, cacheReported: 'none', source: 'estimated' }
 }
