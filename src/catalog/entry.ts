@@ -25,7 +25,7 @@ const priceFormExpected = 'expected the word free, or prices such as { input: "2
 const modelIdExpected = 'expected an id of the form creator/model such as acme/large'
 const tierExpected = 'expected a number of input tokens from 1 to 2147483648 as the key'
 
-/** The pattern is there for editors; parsePrice decides. */
+/** The pattern is only for editors; `parsePrice` decides. */
 const decimalOf = (description: string, expected: string, parse = parsePrice) =>
   z
     .string({ error: expected })

@@ -1,5 +1,5 @@
-// Prices as numbers, USD per million tokens: what a list in the form of genai-prices has, and the dearest of several. For
-// the catalog's writer and for price updates; the rest of the gateway reads what comes out, as decimal strings.
+// Prices as numbers in USD per million tokens: reads lists in the form of genai-prices, and takes the highest of several
+// prices. Used to write the built-in catalog and for price updates. The rest of the gateway uses exact decimal strings.
 // https://github.com/pydantic/genai-prices (MIT), prices/data.json, 2026-11
 
 import { z } from 'zod'
@@ -15,7 +15,7 @@ import {
 /** By bucket, USD per million tokens. */
 export type PriceRow = { readonly [Name in 'input' | 'output']: number } & { readonly [Name in TokenBucket]?: number }
 
-/** Units: USD per thousand. `over`: by number of input tokens above which a row applies. */
+/** Units: USD per thousand. `over`: by the number of input tokens above which the prices apply. */
 export type PriceList = PriceRow & { readonly [Name in UnitBucket | FactorName]?: number } & {
   readonly over?: Readonly<Record<string, PriceRow>>
 }
@@ -50,18 +50,18 @@ export const listedModelSchema = z.looseObject({
 export type ListedModel = z.infer<typeof listedModelSchema>
 
 const buckets = listedBuckets.map(({ bucket }) => bucket)
-/** What is priced beside the tokens. */
+/** Prices of anything but tokens. */
 export const extraNames: readonly (UnitBucket | FactorName)[] = [
   ...unitBuckets.map(({ bucket }) => bucket),
   ...factorNames,
 ]
 
-/** The dearest of the prices of the day (`YYYY-MM-DD`), where the hour decides as well. */
+/** The price of the day (`YYYY-MM-DD`): the highest one if it depends on the hour. */
 export function listedPrice(model: ListedModel, day: string): PriceList | undefined {
   return dearest(conditionsOn(model, day).map((prices) => fromAmounts(model.id, prices)))
 }
 
-/** The list in force on the day; where the hour decides as well, each of them. */
+/** The prices in effect on the day: several if they depend on the hour. */
 function conditionsOn({ prices }: ListedModel, day: string): Amounts[] {
   if (!Array.isArray(prices)) return [prices]
   const inForce = prices.filter(({ constraint }) => {
@@ -81,7 +81,7 @@ function fromAmounts(id: string, prices: Amounts): PriceList {
   const named = [
     ['input', input],
     ['output', output],
-    // Reasoning counts as output, so that the dearer of the two is the price of both.
+    // Reasoning counts as output, so the higher of the two prices applies to both.
     ['output', reasoning],
     ['cache_read', prices.cache_read_mtok],
     ['cache_write', prices.cache_write_mtok],
@@ -109,8 +109,8 @@ function fromAmounts(id: string, prices: Amounts): PriceList {
 }
 
 /**
- * Bucket by bucket and tier by tier. A list without a price for a cache is left aside there: who has no such price has
- * no such cache to report.
+ * Takes the highest price bucket by bucket and tier by tier. For a cache bucket, lists without a price are skipped: a
+ * provider without such a price has no such cache to report.
  */
 export function dearest(lists: readonly PriceList[]): PriceList | undefined {
   const [only, ...others] = lists
@@ -150,14 +150,14 @@ function dearestRow(rows: readonly PriceRow[]): PriceRow {
   return row as PriceRow
 }
 
-/** `2.5` → `2.50`, `0.0375` → `0.0375`: a decimal of at most six places, exactly the number. */
+/** `2.5` → `2.50`, `0.0375` → `0.0375`: exact, with at most six decimals. */
 export function decimal(amount: number): string {
   const text = amount.toFixed(6)
   if (Number(text) !== amount) throw new Error(`${amount} has more than six decimals`)
   return text.replace(/0{1,4}$/, '')
 }
 
-/** The list as an entry of the catalog writes it. */
+/** The list in the form of a catalog entry. */
 export function priceEntry({ over, ...list }: PriceList): Record<string, unknown> {
   const tiers = Object.entries(over ?? {}).map(([bound, row]) => [bound, rowEntry(row)])
   const units = unitBuckets.flatMap(({ bucket }) => {
@@ -175,7 +175,7 @@ export function priceEntry({ over, ...list }: PriceList): Record<string, unknown
 function rowEntry(row: PriceRow): Record<string, string> {
   const priced = buckets.flatMap((bucket) => {
     const amount = row[bucket]
-    // A write below the price of plain input is a surcharge for storage; left out, it costs as much as input.
+    // A write price below plain input is only a surcharge for storage. Without one, writes cost as much as input.
     const isSurcharge = bucket.startsWith('cache_write') && amount !== undefined && amount < row.input
     return amount === undefined || isSurcharge ? [] : [[bucket, decimal(amount)] as const]
   })

@@ -14,7 +14,7 @@ export interface RouteTimeouts {
   readonly connectMs: number
   readonly firstEventMs: number
   readonly idleMs: number
-  /** Between two pieces of the answer; keep-alives do not count. */
+  /** Between two events of the answer; keep-alives do not count. */
   readonly contentIdleMs: number
   readonly totalMs: number
 }
@@ -28,7 +28,7 @@ export interface Route {
   readonly priority: number
   readonly weight: number
   readonly timeouts: Partial<RouteTimeouts>
-  /** The operator's price there; undefined = unknown. Orders routes under `cheapest` and gives the margin, never a charge. */
+  /** What the operator pays there; undefined = unknown. Used for the order `cheapest` and the margin, never for a charge. */
   readonly cost?: Price | undefined
 }
 
@@ -39,7 +39,7 @@ export interface Model {
   readonly name: string
   readonly contextTokens: number | undefined
   readonly maxOutputTokens: number | undefined
-  /** Chat surface, when the caller sends no cap. */
+  /** The output cap on the chat surface if the caller sends none. */
   readonly defaultMaxTokens: number | undefined
   readonly tags: readonly ModelTag[]
   /** undefined = not priced, therefore not callable. */
@@ -48,13 +48,13 @@ export interface Model {
   readonly routing: RoutingPolicy
   /** Call a second route if the first is slower than usual; the operator pays for both. */
   readonly hedge: boolean
-  /** Place cache marks for callers that set none; undefined = by the installation's setting. */
+  /** Whether to add cache marks for callers that set none; undefined = as the installation is set. */
   readonly cacheMarks?: boolean
-  /** Types of tools that providers run, and bill apart from tokens, which callers may use at the operator's expense. */
+  /** Types of provider-run tools, billed apart from tokens, that callers may use at the operator's expense. */
   readonly hostedTools: readonly string[]
-  /** Epoch milliseconds of the model's release, where known. */
+  /** When the model was released, in epoch milliseconds, if known. */
   readonly releasedAt: number | undefined
-  /** The day its creator retires it, `YYYY-MM-DD`, where known. */
+  /** The day its creator retires it, `YYYY-MM-DD`, if known. */
   readonly retires?: string | undefined
   /** `built in`, or the file and line of the entry. */
   readonly source: string

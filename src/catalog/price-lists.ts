@@ -1,4 +1,4 @@
-// Price lists: what some workspaces pay instead of the catalog's prices. A list has a markup over the catalog and explicit
+// Price lists: prices that some workspaces pay instead of the catalog's. A list has a markup over the catalog and explicit
 // prices of single models. Its prices are recorded as versions like all others, so that every charge can be recomputed.
 
 import type { Clock } from '../kernel/clock.ts'
@@ -41,13 +41,13 @@ export async function countListUsers(sql: Sql): Promise<ReadonlyMap<string, numb
   return new Map(rows.map(({ price_list, users }) => [price_list, Number(users)]))
 }
 
-/** With its explicit prices. False: there was none. Fails while a workspace pays by it. */
+/** Also deletes its explicit prices. Returns false if there is no such list. Fails while a workspace pays by it. */
 export async function deletePriceList(sql: Sql, name: string): Promise<boolean> {
   await sql`DELETE FROM price_overrides WHERE list = ${name}`
   return (await sql`DELETE FROM price_lists WHERE name = ${name} RETURNING name`).length > 0
 }
 
-/** Under which the versions of a model's price in a list are numbered: `creator/model#list-retail`. */
+/** The id for the versions of a model's price in a list: `creator/model#list-retail`. */
 export function pricedAs(modelId: string, list: string | undefined): string {
   // No model id has a `#`.
   return list === undefined ? modelId : `${modelId}#list-${list}`
@@ -64,7 +64,7 @@ interface RecordListPricesOptions {
   readonly overrides: ReadonlyMap<string, ReadonlyMap<string, Price>>
 }
 
-/** The prices of every list, by its name and by model id. Models without a price in the catalog have none here either. */
+/** The prices of every list, by its name and by model id. A model without a catalog price has no list price either. */
 export async function recordListPrices(
   options: RecordListPricesOptions,
 ): Promise<ReadonlyMap<string, ReadonlyMap<string, ListPrice>>> {
@@ -98,7 +98,7 @@ export function showMarkup(markup: bigint): string {
   return `${markup < 0n ? '' : '+'}${Number(markup) / 100}`
 }
 
-/** Where a price is below what the model's routes cost: `input of acme/large`. Routes with an unknown cost do not count. */
+/** The buckets priced below the cost of the model's routes: `input of acme/large`. Routes with an unknown cost are ignored. */
 export function soldBelowCost({ id, routes }: Pick<Model, 'id' | 'routes'>, price: Price): readonly string[] {
   const buckets = routes.flatMap(({ cost }) => (cost ? bucketsBelow(price, cost) : []))
   return [...new Set(buckets)].map((bucket) => `${bucket} of ${id}`)

@@ -21,7 +21,7 @@ const bytesMax = 16 * 1024 * 1024
 export interface ListedPrice {
   readonly model: string
   readonly price: NonNullable<ModelEntry['price']>
-  /** What the routes cost, where the list has the prices of providers. */
+  /** The cost of the routes, if the list has the prices of providers. */
   readonly cost?: NonNullable<ModelEntry['price']>
 }
 
@@ -55,9 +55,9 @@ export function parsePriceList(text: string, nowMs: number): readonly ListedPric
 }
 
 /**
- * A built-in model costs what the dearest of its providers asks, as in the catalog. If the list lacks one of them, the
- * price can only rise, because that one may be dearer. Searches and surcharges stay as they are: whether a route has them
- * is not in the list.
+ * A built-in model gets the highest price among its providers, as in the catalog. If the list lacks one of them, the price
+ * can only rise, because that provider may be more expensive. Prices of searches and surcharges do not change: the list
+ * does not say whether a route has them.
  */
 function pricesOfRoutes(providers: z.infer<typeof providersSchema>, nowMs: number): ListedPrice[] {
   const day = new Date(nowMs).toISOString().slice(0, 10)
@@ -103,7 +103,7 @@ const isExtra = (name: string): boolean => extraNames.some((extra) => extra === 
 
 const routeKey = (provider: string, model: string): string => `${provider} ${model.toLowerCase()}`
 
-/** undefined = not listed, or at a price that cannot be charged, such as a fee per request. */
+/** undefined = not listed, or with a price that cannot be charged, such as a fee per request. */
 function priceOn(model: ListedModel | undefined, day: string): PriceList | undefined {
   try {
     return model && listedPrice(model, day)
@@ -112,7 +112,7 @@ function priceOn(model: ListedModel | undefined, day: string): PriceList | undef
   }
 }
 
-/** Negative prices are OpenRouter's word for "it depends". */
+/** OpenRouter uses negative prices for "it depends". */
 function fromPerToken(pricing: { prompt: string; completion: string; input_cache_read?: string | undefined }) {
   const [input, output] = [perMillion(pricing.prompt), perMillion(pricing.completion)]
   const cached = perMillion(pricing.input_cache_read)

@@ -1,7 +1,7 @@
-// Prices in the database. Every price that was ever in force is a row with a version that is only added, so that a
-// charge can be recomputed at any time; prices set through the management API override the catalog; calls on
-// workspaces' own credentials cost a share of the price. Several processes may record prices at the same time, each from
-// its own configuration.
+// Prices in the database. Every price that was ever in effect is a row with a version; rows are only added, so that a charge
+// can be recomputed at any time. Prices set through the management API override the catalog. Calls on workspaces' own
+// credentials cost a share of the price. Several processes may record prices at the same time, each from its own
+// configuration.
 
 import { z } from 'zod'
 import type { Clock } from '../kernel/clock.ts'
@@ -24,7 +24,7 @@ import {
 
 /** × 5 columns = 640 parameters. */
 const portionMax = 128
-/** Each further try means that another process has added a price of the same model in between. */
+/** A retry is needed if another process adds a price of the same model in between. */
 const triesMax = 10
 
 /** The members of a model that decide its price version; a model without a price has none. */
@@ -36,17 +36,17 @@ export interface RecordPricesOptions {
   readonly models: Iterable<PricedModel>
 }
 
-/** Worth a warning, not a refusal. */
+/** Causes a warning, not an error. */
 export interface MovedPrice extends PriceJump {
   readonly modelId: string
 }
 
 export interface RecordedPrices {
-  /** By model id, the version under which its present price is kept: `creator/model#1`, then `#2`. */
+  /** By model id, the version of its current price: `creator/model#1`, then `#2`. */
   readonly versions: ReadonlyMap<string, string>
-  /** By model id, since when its present price is in force. */
+  /** By model id, when its current price took effect. */
   readonly since: ReadonlyMap<string, number>
-  /** Prices that this call has changed by more than ten times, one for each bucket. */
+  /** Prices that this call changed more than tenfold, one for each bucket. */
   readonly moved: readonly MovedPrice[]
 }
 
@@ -72,7 +72,7 @@ export async function recordPrices({ database, clock, models }: RecordPricesOpti
     const now = clock.now()
     const added = await insertChanges(database, changes, now)
     for (const change of changes) {
-      // Not added: another process has just taken the number. The next round reads what it wrote.
+      // Not added, because another process has just taken the number. The next round reads its row.
       if (!added.has(change.version)) continue
       versions.set(change.modelId, change.version)
       since.set(change.modelId, now)
@@ -83,7 +83,7 @@ export async function recordPrices({ database, clock, models }: RecordPricesOpti
   return { versions, since, moved }
 }
 
-/** A price as it was once in force. */
+/** A price that was in effect once. */
 export interface PriceVersion {
   readonly price: Price
   readonly source: string
@@ -128,19 +128,19 @@ async function readLatest(sql: Sql): Promise<ReadonlyMap<string, Stored>> {
   )
 }
 
-/** The number in `creator/model#3`; 0 where there is none yet. */
+/** The number in `creator/model#3`; 0 = there is none yet. */
 function numberOf(stored: Stored | undefined): number {
   return stored ? Number(stored.version.slice(stored.version.lastIndexOf('#') + 1)) : 0
 }
 
-/** Returns the versions that were new. */
+/** Returns the versions that were added. */
 async function insertChanges(
   database: Database,
   changes: readonly Change[],
   now: number,
 ): Promise<ReadonlySet<string>> {
   if (changes.length === 0) return new Set()
-  // Sorted, so that two processes wait for each other in one direction only.
+  // Sorted, so that two processes lock the rows in the same order and cannot deadlock.
   const rows = [...changes].sort((a, b) => (a.version < b.version ? -1 : 1)).map((change) => columnsOf(change, now))
   return await database.transaction(async (sql) => {
     const added = new Set<string>()
@@ -154,7 +154,7 @@ async function insertChanges(
 }
 
 function columnsOf({ version, modelId, json, source, before }: Change, now: number) {
-  // Always after the one before, also when the clock was set back: the latest is found by this.
+  // Always later than the previous one, even if the clock was set back: the latest version is found by this time.
   const soonest = (before?.effectiveFrom ?? -1n) + 1n
   const effectiveFrom = timeToSql(now) > soonest ? timeToSql(now) : soonest
   return { version, model_id: modelId, price: json, source, effective_from: effectiveFrom }
@@ -206,7 +206,7 @@ export interface PriceOverride {
   readonly setAt: number
   /** Where an update read it; absent = set by hand. */
   readonly updatedFrom?: string
-  /** What the routes cost, if an update knows it. */
+  /** The cost of the routes, if an update knows it. */
   readonly cost?: Price | undefined
 }
 
@@ -217,7 +217,7 @@ export async function readUpdatedModels(sql: Sql): Promise<ReadonlySet<string>> 
   return new Set(rows.map(({ model_id }) => model_id))
 }
 
-/** By list (`''` = the catalog) and model id, including models that the catalog does not have at present. */
+/** By list (`''` = the catalog) and model id, including models that are not in the catalog now. */
 export async function readPriceOverrides(sql: Sql): Promise<ReadonlyMap<string, ReadonlyMap<string, Price>>> {
   const rows = await sql<{ list: string; model_id: string; price: string }>`
     SELECT list, model_id, price FROM price_overrides`
@@ -229,7 +229,7 @@ export async function readPriceOverrides(sql: Sql): Promise<ReadonlyMap<string, 
   return lists
 }
 
-/** By model id: what the routes cost, as an update has set it. */
+/** By model id: the cost of the routes, as set by an update. */
 export async function readRouteCosts(sql: Sql): Promise<ReadonlyMap<string, Price>> {
   const rows = await sql<{ model_id: string; cost: string }>`SELECT model_id, cost FROM price_overrides
     WHERE list = '' AND cost IS NOT NULL`
@@ -255,16 +255,16 @@ export async function deletePriceOverride(sql: Sql, modelId: string, list = ''):
 export type PriceSetter = 'file' | 'api' | 'catalog' | 'markup'
 
 export interface LaidPrices {
-  /** With the price in force. */
+  /** With the prices in effect. */
   readonly models: readonly Model[]
   setterOf(modelId: string): PriceSetter
-  /** Models whose override is not in force, because the file has a price. */
+  /** Models whose override has no effect, because the file has a price. */
   readonly idle: readonly Model[]
 }
 
 /**
- * `pricedByFile`: ids of the models that have a price in the configuration file. `costs`: by model id, what the routes
- * cost that have no cost in the file.
+ * `pricedByFile`: ids of the models that have a price in the configuration file. `costs`: by model id, the cost of routes
+ * that have no cost in the file.
  */
 export function layPriceOverrides(
   models: readonly Model[],
@@ -288,12 +288,12 @@ export function layPriceOverrides(
 
 /** The current price of a model, and where it comes from. */
 export interface PriceInForce {
-  /** undefined = none, and the model cannot be called. */
+  /** undefined = it has no price and cannot be called. */
   readonly price: Price | undefined
   readonly setter: PriceSetter
   /** `management API`, `built in`, or the file and line of the entry. */
   readonly source: string
-  /** undefined where there is no price. */
+  /** undefined = there is no price. */
   readonly version: string | undefined
 }
 
@@ -301,7 +301,7 @@ export interface DatedPrice extends PriceVersion {
   readonly version: string
 }
 
-/** Every price of the model that was in force, newest first; each until the next one. */
+/** Every price the model had, newest first. Each was in effect until the next one. */
 export async function readPriceHistory(sql: Sql, modelId: string): Promise<readonly DatedPrice[]> {
   const rows = await sql<{ version: string; price: string; source: string; effective_from: bigint }>`
     SELECT version, price, source, effective_from FROM prices WHERE model_id = ${modelId}
@@ -318,7 +318,7 @@ export async function readPriceHistory(sql: Sql, modelId: string): Promise<reado
 
 export interface Fee {
   readonly price: Price
-  /** As charges carry it: `creator/model#own#1`, then `#2`. */
+  /** As recorded with charges: `creator/model#own#1`, then `#2`. */
   readonly version: string
 }
 
@@ -330,7 +330,7 @@ export interface RecordFeesOptions {
   readonly basisPoints: bigint
 }
 
-/** By model id; a model that is missing costs nothing on an own credential. */
+/** By model id. A model that is missing costs nothing on an own credential. */
 export async function recordFees(options: RecordFeesOptions): Promise<ReadonlyMap<string, Fee>> {
   const { database, clock, models, basisPoints } = options
   if (basisPoints === 0n) return new Map()
@@ -351,7 +351,7 @@ const tokens = z.int().min(0).max(tokensMax)
 const counts = Object.fromEntries(
   tokenBuckets.map(({ count, partOf }) => [count, partOf === undefined ? tokens : tokens.optional()]),
 )
-/** Only what decides the price; a stored usage has more. */
+/** Only the members that decide the price. */
 const usageSchema = z.object({
   ...counts,
   ...Object.fromEntries(unitBuckets.map(({ count }) => [count, tokens.optional()])),
@@ -362,7 +362,7 @@ const usageSchema = z.object({
 /** undefined = the version does not exist, or one of the two texts is invalid. */
 export type RecomputeCharge = (priceVersion: string, usageJson: string) => Nano | undefined
 
-/** Reads every price that was ever in force: some hundred bytes each, far fewer than charges. */
+/** Reads every price that was ever in effect: about a hundred bytes each, and far fewer than charges. */
 export async function readRecomputeCharge(sql: Sql): Promise<RecomputeCharge> {
   const rows = await sql<{ version: string; price: string }>`SELECT version, price FROM prices`
   const texts = new Map(rows.map((row) => [row.version, row.price]))

@@ -1,5 +1,5 @@
-// Prices as rows, and turning usage into an amount: the one implementation that prices holds, bills, logs and pages. The
-// buckets are in kernel/usage.ts.
+// Prices as rows, and the one function that turns usage into an amount, for holds, charges, logs and pages. The buckets are
+// in kernel/usage.ts.
 
 import { assert } from '../kernel/failure.ts'
 import {
@@ -34,7 +34,7 @@ import {
 
 export interface PriceRow {
   readonly bucket: Bucket
-  /** The requests it applies to; absent = all. Of several rows of a bucket that apply, the last one counts. */
+  /** The requests it applies to; absent = all. If several rows of a bucket apply, the last one counts. */
   readonly when?: { readonly overInputTokens: number }
   readonly picoDollarsPerUnit: Pico
 }
@@ -43,7 +43,7 @@ export interface Price {
   readonly free: boolean
   /** Rows without a condition first, then ascending by overInputTokens. */
   readonly rows: readonly PriceRow[]
-  /** In hundredths of a percent; applied to tokens where the usage has the factor's flag. */
+  /** In hundredths of a percent. Applied to tokens if the usage has the factor's flag. */
   readonly factors: Readonly<Partial<Record<FactorName, bigint>>>
 }
 
@@ -74,8 +74,8 @@ function rowOf(bucket: string, picoDollarsPerUnit: Pico): PriceRow {
 }
 
 /**
- * Token prices with the fallbacks filled in, so that no bucket is free by omission. A part that a tier leaves out is no
- * cheaper there than in the base price or than the bucket it is part of.
+ * Token prices with the fallbacks filled in, so that no bucket is free by omission. A part that a tier omits costs at least
+ * its base price, and at least the price of the bucket it is part of.
  */
 function completeRates(listed: ListedRates, base: Rates = {}): Rates {
   const rates: Partial<Record<Bucket, Pico>> = {}
@@ -223,7 +223,7 @@ function eachTokenLine(counts: TokenCounts, rates: Rates, add: AddLine): void {
   }
 }
 
-/** At most `left`: a part can exceed a whole that was cut down to what was held. */
+/** At most `left`: a part can exceed a whole that was reduced to the hold. */
 function partUnits(part: (typeof tokenBuckets)[number], counts: TokenCounts, rates: Rates, left: number): number {
   return rates[part.bucket] === undefined ? 0 : Math.min(counts[part.count] ?? 0, left)
 }
@@ -247,15 +247,15 @@ export function priceUsage(price: Price, usage: Usage): Nano {
 }
 
 /**
- * Savings by the prompt cache: the cost of the same usage had every cached token been plain input, minus the actual
- * cost. Negative if writing to the cache cost more than reading from it saved.
+ * Savings by the prompt cache: the cost of the same usage with every cached token as plain input, minus the actual cost.
+ * Negative if writing to the cache cost more than reading from it saved.
  */
 export function cacheSavings(price: Price, usage: Usage): bigint {
   const uncached = { ...usage, ...withoutCache(usage), summaries: usage.summaries?.map(withoutCache) ?? [] }
   return priceUsage(price, uncached) - priceUsage(price, usage)
 }
 
-/** Every input bucket beside `input` and its parts concerns a cache. */
+/** Every input bucket except `input` and its parts is for a cache. */
 const cacheBuckets = tokenBuckets.filter(
   ({ bucket, side, partOf }) => side === 'input' && (partOf ?? bucket) !== 'input',
 )
@@ -272,11 +272,11 @@ function withoutCache<Counts extends TokenCounts>(counts: Counts): Counts {
   return { ...counts, ...plain }
 }
 
-/** Usage that a request may have beside its tokens. */
+/** What a request may use besides plain tokens. */
 export interface PossibleUsage extends Flags {
-  /** The most units of each bucket that has a price; undefined = none has. */
+  /** The maximum of units of each bucket that has a price; undefined = none has one. */
   readonly units?: UnitCounts | undefined
-  /** Buckets that the request cannot use; use the same list for all such requests. Any other bucket may apply to every token of its side. */
+  /** Buckets that the request cannot use; the same list object for all such requests. Any other may apply to every token of its side. */
   readonly without: readonly Bucket[]
 }
 
@@ -316,7 +316,7 @@ export function sharePrice(price: Price, basisPoints: bigint): Price {
   return { ...price, rows }
 }
 
-/** A price as files, answers and pages write it, one member per bucket. */
+/** A price as it is written in files, answers and pages, with one member per bucket. */
 export type ShownRow = Record<WholeBucket, string> & { [Name in PartBucket]?: string | undefined }
 /** `over`: prices of requests with more input tokens than the key says. */
 export type ShownPrice =
@@ -412,7 +412,7 @@ function formatFactor(factor: bigint): string {
   return decimals === '' ? String(factor / basisPointsPerOne) : `${factor / basisPointsPerOne}.${decimals}`
 }
 
-/** A larger change is more often a slipped decimal point than a decision. */
+/** A larger change is more often a misplaced decimal point than intended. */
 const jump = 10n
 
 export interface PriceJump {

@@ -14,7 +14,7 @@ export const faultTable = {
   unreachable: { tryNext: true },
   /** The connection broke before an answer. */
   broken: { tryNext: true },
-  /** Nothing meaningful in time. */
+  /** No meaningful event in time. */
   'timed out': { tryNext: true },
   /** A 5xx or similar, and responses that are not from an API: a wrong address must not stay the first choice. */
   failing: { tryNext: true },
@@ -48,7 +48,7 @@ export type FaultClass = keyof typeof faultTable
 
 export interface AttemptFault {
   readonly class: FaultClass
-  /** The provider's HTTP status, where there was one. */
+  /** The provider's HTTP status, if there was one. */
   readonly status: number | undefined
   readonly provider: ProviderFault | undefined
   /** The connection broke at once without a byte: most likely a pooled one that the provider had closed. */
@@ -108,7 +108,7 @@ const reasoningWords = new RegExp(
   'i',
 )
 
-/** Whether the same request without the reasoning in its history would be taken. */
+/** Whether the provider would accept the same request without the reasoning in its history. */
 export function refusesReasoning({ status, code, message }: ProviderFault): boolean {
   return status === 400 && reasoningWords.test(`${code ?? ''} ${message}`)
 }
@@ -191,7 +191,7 @@ const quotaSigns: Signs = {
     /^you have reached your specified (workspace )?API usage limits/i,
     // Fireworks, as a 412.
     /^account \S{1,200} is suspended/i,
-    // Google, as a 429 like any throttle of its.
+    // Google, as a 429 like its rate limits.
     /^your prepayment credits are depleted/i,
     /^your project( \S{1,100})? has exceeded its monthly spending cap/i,
     // xAI, as a 429 or a 403 (continuedev/continue#10373, Anantys-oss/koan#2412, 2026-07).
@@ -207,14 +207,14 @@ const quotaSigns: Signs = {
 
 /**
  * Qwen's words for its tokens per minute come under the code of an empty account
- * (https://help.aliyun.com/en/model-studio/error-code, 2026-11). A caller who gets them quoted parks less, never more.
+ * (https://help.aliyun.com/en/model-studio/error-code, 2026-11). A caller who makes it quote them only shortens the cooldown.
  */
 const paceWords = /^allocated quota exceeded|#tokens?-limit\b/i
 
 /** A request too large for the remaining credit, or a missing feature: the account may serve the next request. */
 const lackSigns: Signs = {
   sentences: [
-    // OpenRouter, with a 402, of an output cap or a prompt that the rest of the credit would not pay.
+    // OpenRouter, with a 402: the remaining credit would not pay for the output cap or the prompt.
     /^this request requires more credits, or fewer max_tokens/i,
     /^prompt tokens limit exceeded/i,
     // OpenAI, with a 400.

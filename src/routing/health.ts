@@ -1,5 +1,5 @@
 // The health of routes: every attempt's outcome is recorded here, and every plan reads it. The state
-// is local to the process and may be lost on restart. Nothing here calls a provider; a healthy route costs next to nothing.
+// is local to the process and is lost on restart. Nothing here calls a provider.
 
 import type { Clock } from '../kernel/clock.ts'
 import { onlyRoute } from '../telemetry/request-record.ts'
@@ -27,8 +27,8 @@ type Effect =
   'fault' | 'park the credential at this model' | 'park the credential' | 'disable the route' | 'none'
 
 /**
- * The effect of each class of fault on health, on no more than what is to blame: the model at this endpoint, the
- * credential, or the route. A bad request affects nothing.
+ * The effect of each class of fault. It affects only what is at fault: the model at this endpoint, the credential, or the
+ * route. A bad request affects nothing.
  */
 export const effects = {
   unreachable: 'fault',
@@ -53,14 +53,14 @@ export const effects = {
 
 /** An overloaded provider: a fault, and half the weight for a while. */
 const overloadStatuses: ReadonlySet<number | undefined> = new Set([503, 529])
-/** Fewer tokens say more about the network than about the model. */
+/** With fewer tokens, the speed depends more on the network than on the model. */
 const speedTokensMin = 10
 
 export interface HealthDependencies {
   readonly clock: Clock
   /** A number in [0, 1). */
   random(): number
-  /** For the log: a change that an operator may want to know of. */
+  /** For the log: a change that operators may want to know about. */
   onNotice?(notice: HealthNotice): void
 }
 
@@ -109,7 +109,7 @@ export function createHealth(deps: HealthDependencies) {
 
   function parkThrottled(route: RouteHealth, reason: CooldownReason, { provider }: AttemptFault): void {
     const isNamed = namesThrottle(`${provider?.type ?? ''} ${provider?.code ?? ''} ${provider?.message ?? ''}`)
-    // Rate limits come and go all day, so they give no notice.
+    // No notice for rate limits, because they come and go all day.
     if (isNamed || !isRepeatedUnexplained429(route.throttle, reason)) route.throttle.start(reason, clock.monotonicMs())
     else park(route, route.throttle, { ...reason, why: 'out of quota' })
   }
@@ -133,7 +133,7 @@ export function createHealth(deps: HealthDependencies) {
       }))
       return planWithHealth(rated, { ...preferences, random })
     },
-    /** The start time of the attempt, to be passed with its outcome; or the state in which it must not be made. */
+    /** The start time of the attempt, to pass with its outcome; or the state that forbids the attempt. */
     begin(route: RouteHealth, mode: HealthPlan<unknown>['mode']): number | RouteState {
       const nowMs = clock.monotonicMs()
       const parked = parkedState(route, nowMs)
@@ -157,7 +157,7 @@ export function createHealth(deps: HealthDependencies) {
       route.disabled.recordSuccess(startedMs)
       if (route.breaker.recordSuccess(startedMs, nowMs)) notice(route, 'recovered', undefined)
     },
-    /** The attempt ended by a defect of ours: if it was the route's probe, another may follow. */
+    /** A bug in Tollgate ended the attempt. If it was the route's probe, another one may follow. */
     recordNothing(route: RouteHealth, startedMs: number): void {
       endProbes(route, startedMs)
       route.breaker.recordNothing(startedMs)
@@ -173,7 +173,7 @@ export function createHealth(deps: HealthDependencies) {
       // nothing about the provider; the replay over a fresh connection does.
       if (effect === 'fault' && !fault.provider?.isInvalidOutput && !fault.isStale)
         return countFault(route, startedMs, fault)
-      // Anything else is no verdict on the provider.
+      // Anything else says nothing about the provider.
       route.breaker.recordNothing(startedMs)
       if (!causesCooldown(why)) return
       const reason: CooldownReason = { why, retryAfterMs: fault.provider?.retryAfterMs, startedMs }
@@ -192,7 +192,7 @@ export function createHealth(deps: HealthDependencies) {
       if (outputTokens < speedTokensMin || tookMs <= 0) return
       route.latency.tokensPerSecond.add((outputTokens * 1000) / tookMs, clock.monotonicMs())
     },
-    /** The credential has a new value: clears its cooldowns. */
+    /** Clears the cooldowns of a credential that has a new value. */
     renewCredential: (owner: Pick<RouteNames, 'providerId' | 'credentialId'>): void =>
       routes.renewCredential(owner, clock.monotonicMs()),
     snapshot(): readonly RouteReading[] {

@@ -6,7 +6,7 @@ const samplesMax = 128
 /** Older samples no longer describe the provider. */
 export const sampleAgeMaxMs = 3_600_000
 
-/** Fewer samples decide nothing. */
+/** With fewer samples, nothing is decided. */
 export const samplesMin = 20
 
 /** Quantiles are recomputed after this many samples or this long; sorting for every request would cost too much. */

@@ -1,5 +1,5 @@
-// The offer of the configuration to a caller: the visible models, and the candidates of one of them. Every endpoint uses it,
-// so that a model the caller may not use reads exactly like one that does not exist.
+// What a caller may use: the visible models, and the candidates of one of them. Every endpoint uses it, so that a model the
+// caller may not use looks exactly like one that does not exist.
 
 import type { Catalog, Model, RoutingPolicy } from '../catalog/model.ts'
 import type { ListPrice } from '../catalog/price-lists.ts'
@@ -49,7 +49,7 @@ export interface OfferInput extends OwnProvidersInput {
   readonly dialects: Dialects
   /** By model id. */
   readonly priceVersions: ReadonlyMap<string, string>
-  /** By model id, since when its price is in force. */
+  /** By model id, when its price took effect. */
   readonly pricedAt?: ReadonlyMap<string, number>
   /** By model id. */
   readonly fees: ReadonlyMap<string, Fee>
@@ -86,7 +86,7 @@ export function createOffer(input: OfferInput) {
     platform: atCatalogPrices(new Map()),
     /** With the workspace's own credentials, whose map stays the same object until they change, and its price list. */
     with(credentials: WorkspaceCredentials, priceList: string | undefined): WorkspaceOffer {
-      // A list that another replica has just made is known here within a second, like every other price.
+      // A list that another replica has just created is known here within a second, like every other price.
       const offers = priceList === undefined ? atCatalogPrices : (atListPrices.get(priceList) ?? atCatalogPrices)
       return offers(credentials)
     },
@@ -139,7 +139,7 @@ function createWorkspaceOffer(
   const all = offered.filter(isServed)
   const byId = new Map<string, ResolvedModel>(all.map((model) => [model.id, { model, policy: undefined }]))
   const byBareName = Map.groupBy(all, ({ id }) => id.slice(id.indexOf('/') + 1))
-  /** By model, and by everything else that decides. */
+  /** By model and everything else that the candidates depend on. */
   const plans = new Map<OfferedModel, Map<Dialect, (readonly Candidate[])[]>>()
   const healthOf: PlanInput['healthOf'] = (names) => health.route(names)
 
@@ -179,7 +179,7 @@ function createWorkspaceOffer(
   }
   return {
     list,
-    /** Whether one of the workspace's own credentials opens a route to it. */
+    /** Whether one of the workspace's own credentials gives access to it. */
     isOwn: ({ routes }: OfferedModel) => own.size > 0 && routes.some(({ providerId }) => own.has(providerId)),
     /** By its id, an alias of the project or the installation, or its name without the creator if only one model has it. */
     find(caller: Caller, name: string): OfferedModel | Failure {
@@ -312,9 +312,9 @@ export interface OwnProvidersInput {
 const ownSource = 'the workspace'
 
 /**
- * The providers that a workspace opens with its own credentials: the known provider with the workspace's key and, if the
+ * The providers that a workspace uses with its own credentials: the known provider with the workspace's key and, if the
  * operator allows it, its own address. A key is sent only to the address it was stored for. A key that cannot be used is
- * not replaced by another: the provider stays, and refuses.
+ * not replaced by another one: the provider stays in the offer, and calls to it fail.
  */
 export function ownProviders(
   credentials: WorkspaceCredentials,

@@ -10,7 +10,7 @@ export const platformCredential = 'platform'
 
 export interface RouteNames {
   readonly providerId: string
-  /** Base URL of the endpoint: faults of one region are not those of another. */
+  /** Base URL of the endpoint, because regions fail independently. */
   readonly baseUrl: string
   readonly upstreamModel: string
   /** `platform`, or the id of a workspace's own credential. */
@@ -18,7 +18,7 @@ export interface RouteNames {
 }
 
 export interface RouteHealth extends RouteNames {
-  /** All its names; the same on every replica. */
+  /** All its names joined; the same on every replica. */
   readonly name: string
   /** Shared by every credential: a provider that is down is down for all. */
   readonly breaker: Breaker
@@ -119,9 +119,9 @@ export interface RouteState {
   readonly state: 'healthy' | 'ejected' | 'probing' | 'slow start' | 'parked'
   /** The share of its weight that the route gets. 0 = it is left out. */
   readonly factor: number
-  /** How long this lasts at least; absent while healthy. */
+  /** The minimum time until this can change; absent while healthy. */
   readonly waitMs?: number
-  /** The cause: the last fault, or that of the cooldown. */
+  /** The cause: the last fault, or the reason of the cooldown. */
   readonly why?: FaultClass
   /** The cooldown's duration is our own guess: if no other route is left, one request at a time may probe. */
   readonly isGuess?: true
@@ -134,7 +134,7 @@ export function routeState(route: RouteHealth, nowMs: number): RouteState {
   return parkedState(route, nowMs) ?? (route.breaker.isHealthy(nowMs) ? healthy : breakerState(route, nowMs))
 }
 
-/** undefined = no cooldown. Of several, the longest. */
+/** The longest active cooldown; undefined = none. */
 export function parkedState(route: RouteHealth, nowMs: number): RouteState | undefined {
   const { credential, throttle, disabled } = route
   if (!credential.isActive(nowMs) && !throttle.isActive(nowMs) && !disabled.isActive(nowMs)) return undefined
@@ -169,7 +169,7 @@ const windowFaultShare = 0.5
 
 const ejectionMs = 15_000
 const ejectionMaxMs = 300_000
-/** In both directions, so that replicas do not return at the same moment. */
+/** Plus or minus, so that replicas do not return at the same moment. */
 const ejectionJitter = 0.2
 /** After this long without an ejection the next one is half as long. */
 const quietMs = 300_000
@@ -203,7 +203,7 @@ export class Breaker {
   #probedMs = Number.NEGATIVE_INFINITY
   #probeSuccesses = 0
   #overloadedUntilMs = Number.NEGATIVE_INFINITY
-  /** From then on it is closed and at full weight; the only comparison that a healthy route costs. */
+  /** From then on it is closed and at full weight. A healthy route needs only this comparison. */
   #healthyFromMs = Number.NEGATIVE_INFINITY
   #why: FaultClass | undefined
 
@@ -408,7 +408,7 @@ export interface CooldownReason {
   readonly why: CooldownCause
   /** The wait that the provider asked for. */
   readonly retryAfterMs: number | undefined
-  /** When the attempt began that learned it. */
+  /** When the attempt began that reported it. */
   readonly startedMs: number
 }
 
@@ -466,7 +466,7 @@ export class Cooldown {
     return startedMs >= this.#judgesFromMs
   }
 
-  /** Returns whether this was news. */
+  /** Returns whether this changed anything. */
   start({ why, retryAfterMs, startedMs }: CooldownReason, nowMs: number): boolean {
     const wait = waits[why]
     const isIgnored = wait.retryAfter === 'ignored' || retryAfterMs === undefined
@@ -511,8 +511,8 @@ export class Cooldown {
 const unexplainedMax = 3
 
 /**
- * Words of a 429 about a rate that will pass. A caller who gets them quoted is only spared a longer wait; signs of an
- * empty account have been looked for before.
+ * Words of a 429 about a temporary rate limit. A caller who makes a provider quote them only shortens the wait. Signs of an
+ * empty account are checked first.
  */
 const throttleWords = new RegExp(
   [

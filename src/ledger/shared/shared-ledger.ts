@@ -1,8 +1,6 @@
 // The ledger of one replica among several on PostgreSQL. Holds are rows, committed before anything goes upstream. This
 // process only remembers which of them are its own; the database decides everything.
 
-import type { Clock } from '../../kernel/clock.ts'
-import type { Failpoint } from '../../kernel/failpoint.ts'
 import { assert } from '../../kernel/failure.ts'
 import type { RequestId, WorkspaceId } from '../../kernel/ids.ts'
 import type { Nano } from '../../kernel/money.ts'
@@ -13,16 +11,7 @@ import { type Unavailable, unavailable, walletOf } from '../account.ts'
 import { type Budget, createBudgetSeeds, noBudgets, seedRoundMs } from '../budget.ts'
 import { clean, cleanMs } from '../clean.ts'
 import { recordCorrection, recordFunding } from '../fund.ts'
-import type {
-  HoldStats,
-  Ledger,
-  LedgerOptions,
-  SettleEnd,
-  Settlement,
-  SettleOutcome,
-  Timers,
-  Wallet,
-} from '../ledger.ts'
+import type { HoldStats, Ledger, LedgerOptions, SettleEnd, Settlement, SettleOutcome, Wallet } from '../ledger.ts'
 import {
   commitEndOf,
   createEndCounters,
@@ -43,7 +32,7 @@ const reapMs = 10_000
 const contentionRetriesMax = 3
 
 export async function createSharedLedger(options: LedgerOptions): Promise<Ledger> {
-  const { database, clock, timers, reach, holdLifetimeMs, onFault, random } = options
+  const { database, clock, timers, reach, onFault, random } = options
   const writeHealth = createWriteHealth(clock, (error) =>
     onFault('cannot commit charges, so new requests are refused', error),
   )
@@ -51,7 +40,7 @@ export async function createSharedLedger(options: LedgerOptions): Promise<Ledger
   const replica = await joinReplicas({ database, clock, writeHealth, onSkew })
   const queue = createBatchQueue({ database, clock, writeHealth, timers, random, owner: () => replica.owner() })
   const counters = createEndCounters()
-  const holds = createOwnHolds({ queue, database, reach, holdLifetimeMs, clock, timers, counters })
+  const holds = createOwnHolds(options, queue, counters)
 
   const seeds = createBudgetSeeds(options)
   const onSeedFault = (error: unknown) => onFault('a spend limit could not be brought up to date', error)
@@ -154,18 +143,8 @@ interface OwnHolds extends Pick<Ledger, 'hold' | 'extend' | 'markSent' | 'settle
   stats(): HoldStats
 }
 
-interface OwnHoldsDependencies {
-  readonly queue: BatchQueue
-  readonly database: Database
-  readonly reach: Failpoint
-  readonly holdLifetimeMs: number
-  readonly clock: Clock
-  readonly timers: Timers
-  readonly counters: EndCounters
-}
-
-function createOwnHolds(dependencies: OwnHoldsDependencies): OwnHolds {
-  const { queue, database, reach, holdLifetimeMs, clock, timers, counters } = dependencies
+function createOwnHolds(options: LedgerOptions, queue: BatchQueue, counters: EndCounters): OwnHolds {
+  const { database, reach, holdLifetimeMs, clock, timers } = options
   const open = new OpenHolds()
   let isClosed = false
 
