@@ -72,8 +72,6 @@ export interface AppDependencies extends Base {
 
 /** How long a connection may be silent within a request. */
 const idleSeconds = 60
-/** A load balancer in front of several replicas needs a moment to notice that one is leaving. */
-const sharedDrainDelayMs = 5_000
 
 /** Throws a StartRefusal for what the operator can mend. */
 export async function startApp(deps: AppDependencies): Promise<App> {
@@ -164,8 +162,7 @@ async function start(deps: AppDependencies): Promise<App> {
       listening.shortenDrain()
     },
     async stop() {
-      const { drainMs, drainDelayMs } = source.current
-      const delayMs = drainDelayMs ?? (storage.database.engine === 'postgres' ? sharedDrainDelayMs : 0)
+      const { drainMs, drainDelayMs: delayMs } = source.current
       shutdown.phase = delayMs === 0 ? 'draining' : 'leaving'
       if (delayMs > 0) setTimeout(() => (shutdown.phase = 'draining'), delayMs).unref()
       web.close()

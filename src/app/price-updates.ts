@@ -20,12 +20,11 @@ export function startPriceUpdates(deps: PriceUpdateDependencies): { close(): voi
   let lastAt = Number.NEGATIVE_INFINITY
   let isRunning = false
   const check = async (): Promise<void> => {
-    const { priceUpdates } = source.current
-    if (isRunning || !priceUpdates || clock.now() - lastAt < priceUpdates.hours * hourMs) return
+    const { updateFrom: from, updateHours } = source.current.prices
+    if (isRunning || from === undefined || clock.now() - lastAt < updateHours * hourMs) return
     isRunning = true
     lastAt = clock.now()
     try {
-      const { from } = priceUpdates
       const act = { actor: 'price update', at: clock.now() }
       const { changed, held_back: held } = await updatePrices(
         deps,

@@ -2,6 +2,8 @@
 
 import { parseArgs } from 'node:util'
 import manifest from '../../package.json' with { type: 'json' }
+import { variableHelp } from '../config/reference.ts'
+import { sections } from '../config/settings.ts'
 import { assert } from '../kernel/failure.ts'
 import { nearestNames } from '../kernel/nearest.ts'
 import {
@@ -191,16 +193,25 @@ export interface ServeOptions {
   readonly settings: Readonly<Record<string, string>>
 }
 
+/** Options that set a variable for this start. */
+const settingOptions = {
+  host: { value: 'ADDRESS', variable: 'TOLLGATE_HOST' },
+  port: { value: 'N', variable: 'TOLLGATE_PORT' },
+  data: { value: 'FOLDER', variable: 'TOLLGATE_DATA' },
+  config: { value: 'FILE', variable: 'TOLLGATE_CONFIG' },
+}
+
 export const serveCommand: CommandShape = {
   words: ['serve'],
   summary: 'starts the gateway',
   details: `"serve" may be left out: tollgate --port 8081, npm start -- --port 8081. An option takes precedence over its variable,
 and the variable over tollgate.yaml.`,
   options: {
-    host: { value: 'ADDRESS', help: 'where to listen (127.0.0.1); TOLLGATE_HOST' },
-    port: { value: 'N', help: 'the port, 0 for any free one (8080); TOLLGATE_PORT' },
-    data: { value: 'FOLDER', help: 'folder of the database and generated secrets (./data); TOLLGATE_DATA' },
-    config: { value: 'FILE', help: 'configuration file (./tollgate.yaml if it exists); TOLLGATE_CONFIG' },
+    ...Object.fromEntries(
+      Object.entries(settingOptions).map(([name, { value, variable }]) => {
+        return [name, { value, help: `${variableHelp(variable)}; ${variable}` }]
+      }),
+    ),
     workers: { value: 'N', help: 'number of processes that share the port; needs PostgreSQL' },
   },
   examples: ['tollgate serve --port 8081 --data ./data-2', 'DATABASE_URL=postgres://… tollgate serve --workers 2'],
@@ -209,21 +220,18 @@ and the variable over tollgate.yaml.`,
 function readServeOptions(args: readonly string[]): ServeOptions {
   const { text, json } = readInput(serveCommand, args)
   const [port, workers] = [text('port'), text('workers')]
-  if (port !== undefined && !(/^[0-9]{1,5}$/.test(port) && Number(port) <= 65_535)) {
-    throw usageRefusal(`--port must be a number from 0 to 65535, not "${port}".`, 'tollgate serve --port 8081')
+  const { schema } = sections.server.settings.port
+  if (port !== undefined && !(/^[0-9]+$/.test(port) && schema.safeParse(Number(port)).success)) {
+    const range = `${schema.minValue} to ${schema.maxValue}`
+    throw usageRefusal(`--port must be a number from ${range}, not "${port}".`, 'tollgate serve --port 8081')
   }
   if (workers !== undefined && !/^[1-9][0-9]?$/.test(workers)) {
     throw usageRefusal(`--workers must be a number from 1 to 99, not "${workers}".`, 'tollgate serve --workers 2')
   }
-  const settings = Object.entries({
-    TOLLGATE_HOST: text('host'),
-    TOLLGATE_PORT: port,
-    TOLLGATE_DATA: text('data'),
-    TOLLGATE_CONFIG: text('config'),
-    TOLLGATE_LOG: json ? 'json' : undefined,
-  })
+  const settings = Object.entries(settingOptions).map(([name, { variable }]) => [variable, text(name)] as const)
+  const given = [...settings, ['TOLLGATE_LOG', json ? 'json' : undefined] as const]
   return {
-    settings: Object.fromEntries(settings.flatMap(([name, value]) => (value === undefined ? [] : [[name, value]]))),
+    settings: Object.fromEntries(given.flatMap(([name, value]) => (value === undefined ? [] : [[name, value]]))),
     ...(workers !== undefined && { workers: Number(workers) }),
   }
 }

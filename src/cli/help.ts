@@ -1,7 +1,10 @@
 // The output of `--help`: the whole program, one noun with its verbs, or one command. The last two are made from the
 // command definitions.
 
+import { variableHelp, variablesInHelp } from '../config/reference.ts'
 import { type CommandShape, optionsOf } from './command.ts'
+
+const providerKeys = ['OPENAI_API_KEY, ANTHROPIC_API_KEY', 'enable these providers']
 
 export const help = `tollgate: one gateway over many models, with the APIs of OpenAI, Anthropic and Gemini
 
@@ -49,23 +52,15 @@ Usage
   tollgate --version      the version
 
 Commands talk to a running gateway; --json prints JSON.
-  TOLLGATE_URL                   its address (from TOLLGATE_HOST and TOLLGATE_PORT)
-  TOLLGATE_ADMIN_TOKEN           the management token (from the file admin-token in TOLLGATE_DATA), or a personal one
+  TOLLGATE_URL          its address (from TOLLGATE_HOST and TOLLGATE_PORT)
+  TOLLGATE_ADMIN_TOKEN  the management token (from the file admin-token in TOLLGATE_DATA), or a personal one
 Exit codes: 0 success, 1 failed, 2 usage, 3 not authorised, 4 not found, 5 limit or balance.
 
 Settings come from options of serve, then the environment, then tollgate.yaml, then defaults.
-  TOLLGATE_HOST, TOLLGATE_PORT   where to listen (127.0.0.1, 8080; port 0 = any free one)
-  TOLLGATE_DATA                  folder of the database and generated secrets (./data)
-  TOLLGATE_CONFIG                configuration file (./tollgate.yaml if it exists)
-  TOLLGATE_SECRET                master secret (generated into the data folder)
-  TOLLGATE_SANDBOX               off hides the offline sandbox models (on)
-  TOLLGATE_LOG                   pretty or json (pretty on a terminal)
-  TOLLGATE_DRAIN_SECONDS         how long a stop waits for running requests (120)
-  DATABASE_URL                   postgres://… instead of the embedded SQLite
-  OPENAI_API_KEY, ANTHROPIC_API_KEY   enable these providers
+${columns([...variablesInHelp.map((name) => [name, variableHelp(name)]), providerKeys]).join('\n')}
 
 Try it
-  npm start                      then run the curl line it prints
+  npm start, then run the curl line it prints
   docs/reference/cli.md has every command, configuration.md every setting, docs/errors.md every error.
 `
 

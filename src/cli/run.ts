@@ -2,6 +2,7 @@
 
 import { readClientSettings } from '../config/client-settings.ts'
 import { type ConfigInputs, readProcess } from '../config/config.ts'
+import { sections } from '../config/settings.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { builtInProviderIds, providerVariables } from '../providers/registry.ts'
 import { createApiClient } from './api-client.ts'
@@ -39,7 +40,7 @@ export async function runCommand({ definition, input }: ManagementCall, options:
 function findGateway({ isOffline, isLocal }: CommandDefinition, { inputs, terminal }: RunOptions) {
   const settings = readClientSettings(inputs, isOffline ? 'not called' : 'called')
   if ('faults' in settings) {
-    const port = /^[1-9][0-9]{0,4}$/.exec(inputs.env.TOLLGATE_PORT ?? '')?.[0] ?? '8080'
+    const port = /^[1-9][0-9]{0,4}$/.exec(inputs.env.TOLLGATE_PORT ?? '')?.[0] ?? sections.server.settings.port.default
     const env = { ...inputs.env, TOLLGATE_URL: `http://127.0.0.1:${port}` }
     const otherwise = isLocal ? readClientSettings({ ...inputs, env }) : settings
     if (!('faults' in otherwise)) return otherwise

@@ -3,13 +3,14 @@
 
 import { readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { parseDocument } from 'yaml'
 import { Secret } from '../kernel/secret.ts'
-import { type Config, type ConfigInputs, loadConfig } from './config.ts'
+import { type ConfigInputs, factsOf, loadConfig } from './config.ts'
 import { type ConfigFault, valueAt } from './document.ts'
-import { type Environment, readVariables, serverVariables, travelsInHeader, variable } from './environment.ts'
-import { serverSchema } from './schema.ts'
+import { configPathOf, type Environment, readVariables, travelsInHeader, variable } from './environment.ts'
+import { type Setting, type SettingValues, settingValues } from './setting.ts'
+import { sections } from './settings.ts'
 
 export interface ClientSettings {
   /** The gateway's root, without a slash at the end. */
@@ -44,15 +45,15 @@ export function readClientSettings(
   inputs: ConfigInputs,
   gateway: 'called' | 'not called' = 'called',
 ): ClientSettings | RefusedClientSettings {
-  const { env, cwd } = inputs
+  const { env } = inputs
   const given = variable(env, 'TOLLGATE_URL')
   const loaded = loadConfig(inputs)
   // With TOLLGATE_URL the command needs no file: the gateway may run elsewhere, with another one.
   const faults = 'faults' in loaded ? loaded.faults : []
   const place = 'faults' in loaded ? readGatewayPlace(inputs, faults, gateway) : loaded.config
   if (place === undefined && given === undefined) return { faults }
-  const dataFolder = place?.dataFolder ?? resolve(cwd, variable(env, 'TOLLGATE_DATA') ?? 'data')
-  const address = given === undefined ? listenAddress(env, place, dataFolder, gateway) : givenAddress(given)
+  const { host, port, dataFolder } = place ?? placeOf({ data: variable(env, 'TOLLGATE_DATA') }, inputs)
+  const address = given === undefined ? listenAddress(env, { host, port, dataFolder }, gateway) : givenAddress(given)
   if ('fault' in address) return { faults: [address.fault] }
 
   const databaseUrl = variable(env, 'DATABASE_URL')
@@ -85,15 +86,13 @@ function givenAddress(text: string): Address {
 /** The environment first, then the address that the gateway wrote to its data folder, then the configured one. */
 function listenAddress(
   env: Environment,
-  place: GatewayPlace | undefined,
-  dataFolder: string,
+  { host, port, dataFolder }: GatewayPlace,
   gateway: 'called' | 'not called',
 ): Address {
   const isSet = variable(env, 'TOLLGATE_HOST') !== undefined || variable(env, 'TOLLGATE_PORT') !== undefined
   // Port 0 is any free port, so it does not say where the gateway listens.
-  const noted = isSet && place?.port !== 0 ? undefined : readAddressFile(dataFolder)
+  const noted = isSet && port !== 0 ? undefined : readAddressFile(dataFolder)
   if (noted) return reachedAt(noted.hostname.replace(/^\[|\]$/g, ''), Number(noted.port || 80))
-  const { host, port } = place ?? { host: '127.0.0.1', port: 8080 }
   if (port === 0 && gateway === 'called')
     return addressFault('TOLLGATE_PORT', 'is 0, any free port; set TOLLGATE_URL to what the gateway printed')
   return reachedAt(host, port)
@@ -152,7 +151,15 @@ function readAddressFile(dataFolder: string): URL | undefined {
   }
 }
 
-type GatewayPlace = Pick<Config, 'host' | 'port' | 'dataFolder'>
+const { host, port, data } = sections.server.settings
+const placeSettings = { host, port, data }
+
+/** Where a gateway listens and keeps its data. */
+type GatewayPlace = SettingValues<typeof placeSettings>
+
+function placeOf(given: Readonly<Record<string, unknown>>, inputs: ConfigInputs): GatewayPlace {
+  return settingValues(placeSettings, given, factsOf(inputs))
+}
 
 /**
  * Reads from an invalid configuration where its gateway listens and keeps its data: a running gateway keeps the
@@ -168,27 +175,25 @@ function readGatewayPlace(
   const isUnreadable = faults.some(({ field }) => field === '')
   if (isUnreadable && gateway === 'not called' && variable(inputs.env, 'TOLLGATE_DATA') === undefined) return undefined
   const section = readServerSection(inputs)
-  const { host, port, data } = serverSchema.shape
-  const { server } = readVariables(inputs.env, [])
-  return {
-    host: server.host ?? host.catch(undefined).parse(section.host) ?? '127.0.0.1',
-    port: server.port ?? port.catch(undefined).parse(section.port) ?? 8080,
-    dataFolder: resolve(inputs.cwd, server.data ?? data.catch(undefined).parse(section.data) ?? 'data'),
-  }
+  const fromFile = Object.entries<Setting>(placeSettings).flatMap(([key, { schema }]) => {
+    const { success, data } = schema.safeParse(section[key])
+    return success ? [[key, data]] : []
+  })
+  return placeOf({ ...Object.fromEntries(fromFile), ...readVariables(inputs.env, []).sections.server }, inputs)
 }
 
 /** Also an unknown key of `server`: it may be one of these, misspelt. */
 function isOfPlace({ field }: ConfigFault): boolean {
-  const { host, port, data, ...others } = serverVariables
-  if ([host, port, data, 'DATABASE_URL'].includes(field)) return true
-  return /^server\b/.test(field) && !Object.keys(others).includes(field.slice('server.'.length))
+  const variables: readonly (string | undefined)[] = Object.values(placeSettings).map(({ variable }) => variable)
+  if ([...variables, 'DATABASE_URL'].includes(field)) return true
+  const key = /^server\b\.?(\w*)/.exec(field)?.[1]
+  return key !== undefined && (key in placeSettings || !(key in sections.server.settings))
 }
 
 /** As far as it can be parsed: a syntax error further down does not hide the section. */
 function readServerSection({ env, cwd, readFile }: ConfigInputs): Readonly<Record<string, unknown>> {
-  const path = resolve(cwd, variable(env, 'TOLLGATE_CONFIG') ?? 'tollgate.yaml')
   try {
-    const text = (readFile ?? ((file: string) => readFileSync(file, 'utf8')))(path)
+    const text = (readFile ?? ((file: string) => readFileSync(file, 'utf8')))(configPathOf(env, cwd))
     const section = valueAt(parseDocument(text, { prettyErrors: false, stringKeys: true }).toJS(), ['server'])
     return typeof section === 'object' && section !== null ? { ...section } : {}
   } catch {

@@ -13,7 +13,7 @@ import {
 } from './config.ts'
 import { formatFault } from './document.ts'
 import { environmentWithRoom } from './environment.ts'
-import { sectionNames, settingsIn } from './schema.ts'
+import { sectionNames, sections } from './settings.ts'
 
 const root = mkdtempSync(join(tmpdir(), 'tollgate-config-'))
 afterAll(() => rmSync(root, { recursive: true }))
@@ -84,10 +84,10 @@ test('uses defaults without a file or variables', () => {
     adminToken: undefined,
     bodyBytesMax: 33_554_432,
     drainMs: 120_000,
-    drainDelayMs: undefined,
+    drainDelayMs: 0,
     limits: { requestsPerMinute: undefined, tokensPerMinute: undefined, concurrentRequests: undefined },
     ownKeys: { feeBasisPoints: 0, mayBringAddress: false, allowHosts: [], plainHttp: false },
-    priceUpdates: undefined,
+    prices: { updateFrom: undefined, updateHours: 24 },
     webhooks: { allowHosts: [] },
     payments: { min: '1.00', max: '10000.00' },
     retries: { attempts: 3, backoffMs: 2000, totalMs: 8000 },
@@ -126,7 +126,7 @@ limits: { requests_per_minute: 600, concurrent_requests: 50 }
 test('lists every setting of the file with a value', () => {
   const listed = listSettings(inputsOf())
   if ('faults' in listed) throw new Error('no faults without a file')
-  const names = sectionNames.flatMap((section) => settingsIn(section).map((key) => `${section}.${key}`))
+  const names = sectionNames.flatMap((name) => Object.keys(sections[name].settings).map((key) => `${name}.${key}`))
   expect(names.length).toBeGreaterThan(40)
   const values = new Map(listed.map(({ name, value }) => [name, value]))
   expect(names.filter((name) => [undefined, '', 'undefined', '[object Object]'].includes(values.get(name)))).toEqual([])
@@ -139,6 +139,7 @@ test('lists every setting of the file with a value', () => {
     'own_keys.plain_http': 'false',
     'retries.backoff_ms': '2000',
     'sign_in.required_group': 'none',
+    'sign_in.allowed_domains': 'all, if verified',
   }
   expect(Object.fromEntries(Object.keys(expected).map((name) => [name, values.get(name)]))).toEqual(expected)
 })
@@ -192,6 +193,51 @@ test('an empty variable counts as not set', () => {
 test.each(['HTTPS_PROXY', 'HTTP_PROXY', 'https_proxy', 'http_proxy'])('%s names an HTTP proxy', (name) => {
   expect(configOf({ env: { [name]: 'http://proxy.test:3128' } }).hasHttpProxy).toBe(true)
   expect(configOf({ env: { [name]: '' } }).hasHttpProxy).toBe(false)
+})
+
+test('shows values as the file would set them, whatever Config holds', () => {
+  const text = `server: { sandbox: false, drain_seconds: 5.5, catalog: signed-in, public_url: "https://gate.example//" }
+own_keys: { fee_percent: 1.25, base_urls: true }
+prices: { update_from: prices.json }
+sign_in: { allowed_domains: [A.example, b.example], roles: [{ group: ops, role: operator }] }
+`
+  const inputs = inputsOf({ file: text })
+  expect(configOf(inputs)).toMatchObject({
+    sandbox: false,
+    drainMs: 5500,
+    catalogIsPublic: false,
+    publicUrl: 'https://gate.example',
+    ownKeys: { feeBasisPoints: 125, mayBringAddress: true },
+    prices: { updateFrom: join(inputs.cwd, 'prices.json') },
+    signIn: { allowedDomains: ['a.example', 'b.example'], roles: [{ group: 'ops', workspaceId: undefined }] },
+  })
+  const listed = listSettings(inputs)
+  if ('faults' in listed) throw new Error('the file has no faults')
+  const values = listed
+    .filter(({ source }) => source.startsWith('tollgate.yaml:'))
+    .map(({ name, value }) => [name, value])
+  expect(Object.fromEntries(values)).toEqual({
+    'server.sandbox': 'off',
+    'server.drain_seconds': '5.5',
+    'server.catalog': 'signed-in',
+    'server.public_url': 'https://gate.example',
+    'own_keys.fee_percent': '1.25',
+    'own_keys.base_urls': 'true',
+    'prices.update_from': join(inputs.cwd, 'prices.json'),
+    'sign_in.allowed_domains': 'a.example, b.example',
+    'sign_in.roles': 'ops = operator',
+  })
+})
+
+test('a price list at an address stays an address', () => {
+  const text = 'prices: { update_from: "https://prices.example/list.json" }'
+  expect(configOf({ file: text }).prices.updateFrom).toBe('https://prices.example/list.json')
+})
+
+test('with PostgreSQL a stopping gateway still accepts requests for 5 s, unless the setting says otherwise', () => {
+  const env = { DATABASE_URL: 'postgres://db/tollgate' }
+  expect(configOf({ env }).drainDelayMs).toBe(5000)
+  expect(configOf({ env: { ...env, TOLLGATE_DRAIN_DELAY_SECONDS: '0.5' } }).drainDelayMs).toBe(500)
 })
 
 test('logs JSON without a terminal', () => {

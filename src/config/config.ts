@@ -2,33 +2,53 @@
 // from. The only reader of the environment; it names no provider and starts nothing.
 
 import { readFileSync } from 'node:fs'
-import { dirname, relative, resolve } from 'node:path'
+import { dirname, relative } from 'node:path'
 import type { Model } from '../catalog/model.ts'
-import type { WorkspaceId } from '../kernel/ids.ts'
 import { formatPrice, type Pico } from '../kernel/money.ts'
 import { Secret } from '../kernel/secret.ts'
 import type { ProviderEntry } from '../providers/entry.ts'
 import { type ConfigDocument, type ConfigFault, readDocument, valueAt } from './document.ts'
 import {
+  configPathOf,
   type Environment,
   type EnvironmentSettings,
   errorCode,
   readVariables,
   secretVariables,
-  serverVariables,
   setProxyVariables,
   unknownVariables,
   variable,
+  variables,
 } from './environment.ts'
-import { type FileReading, type FileSettings, readConfigFile } from './file.ts'
-import { type Sections, type ServerSection, sectionNames, sectionsOf, settingsIn } from './schema.ts'
+import { type FileReading, readConfigFile } from './file.ts'
+import type { SectionInputs } from './schema.ts'
+import {
+  type MemberName,
+  type ProcessFacts,
+  type SettingSection,
+  type SettingValues,
+  settingValues,
+  shownValue,
+} from './setting.ts'
+import { bySection, type SectionName, sectionNames, sections } from './settings.ts'
+
+type Section<Name extends SectionName> = SettingValues<(typeof sections)[Name]['settings']>
+
+/** The settings of `server` themselves, and a member for each other section. */
+type SettingsConfig = Section<'server'> & {
+  readonly [Name in Exclude<SectionName, 'server'> as MemberName<Name, (typeof sections)[Name]>]: Section<Name>
+}
 
 /** Frozen. */
-export type Config = Readonly<ReturnType<typeof settingsOf> & EnvironmentSettings> & {
+export type Config = Readonly<SettingsConfig & EnvironmentSettings> & {
   /** Whether the environment names an HTTP proxy for calls to providers. */
   readonly hasHttpProxy: boolean
   readonly providers: readonly ProviderEntry[]
   readonly models: readonly Model[]
+  /** Further names of models. */
+  readonly aliases: Readonly<Record<string, string>>
+  /** Providers that are not called. */
+  readonly disabledProviders: readonly string[]
   /** Absolute; where the file is, or would be looked for. */
   readonly configPath: string
   readonly configFileExists: boolean
@@ -75,126 +95,46 @@ export function setAboveEnvironment(settings: Readonly<Record<string, string>>):
 
 export function loadConfig(inputs: ConfigInputs): LoadedConfig | RefusedConfig {
   const { env, cwd } = inputs
-  const configPath = resolve(cwd, variable(env, 'TOLLGATE_CONFIG') ?? 'tollgate.yaml')
-  const variables = readVariables(env, inputs.providerVariables)
+  const configPath = configPathOf(env, cwd)
+  const fromEnvironment = readVariables(env, inputs.providerVariables)
   const { reading, fileDigest, keyFiles } = readFile(configPath, inputs)
 
   const alsoKnown = [...inputs.providerVariables, ...reading.referenced]
-  const warnings = [...variables.warnings, ...unknownVariables(env, alsoKnown), ...reading.warnings]
-  const faults = [...variables.faults, ...reading.faults]
-  const { settings } = reading
-  if (settings === undefined || faults.length > 0) return { faults, warnings, keyFiles }
+  const warnings = [...fromEnvironment.warnings, ...unknownVariables(env, alsoKnown), ...reading.warnings]
+  const faults = [...fromEnvironment.faults, ...reading.faults]
+  if (reading.settings === undefined || faults.length > 0) return { faults, warnings, keyFiles }
 
+  const { sections: fromFile, ...entries } = reading.settings
+  const given = bySection((name) => ({ ...fromFile[name], ...fromEnvironment.sections[name] }))
   const config: Config = {
-    ...settingsOf({ ...settings, server: { ...settings.server, ...variables.server } }, inputs),
-    ...variables.settings,
+    ...settingsOf(given, factsOf(inputs)),
+    ...fromEnvironment.settings,
+    ...entries,
     hasHttpProxy: setProxyVariables(env).length > 0,
-    providers: settings.providers,
-    models: settings.models,
     configPath,
     configFileExists: fileDigest !== undefined,
   }
   return { config: frozenConfig(config), warnings, fileDigest, keyFiles }
 }
 
-/** The sections of the file with their defaults. */
-function settingsOf(
-  {
-    own_keys: ownKeys,
-    sign_in: signIn,
-    aliases,
-    disabledProviders,
-    ...sections
-  }: Omit<FileSettings, 'providers' | 'models'>,
-  { cwd, stdoutIsTerminal }: ConfigInputs,
-) {
-  const { server, limits, retries, sessions, webhooks, prices, payments } = sections
-  return {
-    host: server.host ?? '127.0.0.1',
-    /** 0 = any free one. */
-    port: server.port ?? 8080,
-    /** Absolute. */
-    dataFolder: resolve(cwd, server.data ?? 'data'),
-    sandbox: isOn(server.sandbox),
-    logFormat: server.log ?? (stdoutIsTerminal ? ('pretty' as const) : ('json' as const)),
-    bodyBytesMax: server.body_bytes_max ?? 32 * 1024 * 1024,
-    drainMs: Math.round((server.drain_seconds ?? 120) * 1000),
-    /** undefined = depends on the database. */
-    drainDelayMs: server.drain_delay_seconds === undefined ? undefined : server.drain_delay_seconds * 1000,
-    /** Where people reach the gateway; undefined = where it listens. */
-    publicUrl: server.public_url?.replace(/\/+$/, ''),
-    /** Whether the catalog pages need no session. */
-    catalogIsPublic: server.catalog !== 'signed-in',
-    /** 0 = forever. */
-    requestsRetentionDays: server.requests_retention_days ?? 90,
-    /** How the end user that a request names is recorded. */
-    endUsers: server.end_users ?? 'hashed',
-    /** Whether callers may have their responses stored, and for how many days. */
-    storeResponses: server.store_responses === 'on' || server.store_responses === true,
-    responsesRetentionDays: server.responses_retention_days ?? 30,
-    localModels: isOn(server.local_models),
-    /** Addresses and ranges of the proxies whose X-Forwarded-For is believed. */
-    trustedProxies: server.trusted_proxies ?? [],
-    /** Origins whose pages may call the API; `*` = all. */
-    corsOrigins: server.cors_origins ?? [],
-    /** Whether callers may choose among the providers of a model. */
-    providerChoice: server.provider_choice !== 'off' && server.provider_choice !== false,
-    /** Further names of models. */
-    aliases,
-    /** Providers that are not called. */
-    disabledProviders,
-    /** Limits of every key without limits; undefined = unlimited. */
-    limits: {
-      requestsPerMinute: limits.requests_per_minute,
-      tokensPerMinute: limits.tokens_per_minute,
-      concurrentRequests: limits.concurrent_requests,
-    },
-    /** Provider keys that workspaces bring themselves. The fee is in hundredths of a percent of the model's price. */
-    ownKeys: {
-      feeBasisPoints: Math.round((ownKeys.fee_percent ?? 0) * 100),
-      mayBringAddress: ownKeys.base_urls ?? false,
-      allowHosts: ownKeys.allow_hosts ?? [],
-      plainHttp: ownKeys.plain_http ?? false,
-    },
-    /** On the same route, when no other is left. `attempts` includes the first one. */
-    retries: {
-      attempts: retries.attempts ?? 3,
-      backoffMs: retries.backoff_ms ?? 2_000,
-      totalMs: retries.total_ms ?? 8_000,
-    },
-    /** undefined = prices are not updated. */
-    priceUpdates:
-      prices.update_from === undefined
-        ? undefined
-        : {
-            from: /^https?:/.test(prices.update_from) ? prices.update_from : resolve(cwd, prices.update_from),
-            hours: prices.update_hours ?? 24,
-          },
-    webhooks: { allowHosts: webhooks.allow_hosts ?? [] },
-    /** US dollars. */
-    payments: { min: payments.min ?? '1.00', max: payments.max ?? '10000.00' },
-    sessions: {
-      cacheMarks: isOn(sessions.cache_marks),
-      keepReasoning: isOn(sessions.keep_reasoning),
-    },
-    /** How people sign in. The identity provider itself is `oidc`, from the environment. */
-    signIn: {
-      mode: signIn.mode ?? ('invite' as const),
-      openingCredit: signIn.opening_credit ?? '0',
-      providerName: signIn.provider_name ?? 'single sign-on',
-      allowedDomains: signIn.allowed_domains ?? [],
-      requiredGroup: signIn.required_group,
-      groupClaim: signIn.group_claim ?? 'groups',
-      roles: (signIn.roles ?? []).map(({ group, role, workspace }) => {
-        return { group, role, workspaceId: workspace as WorkspaceId | undefined }
-      }),
-    },
-  }
+export function factsOf({ env, cwd, stdoutIsTerminal }: ConfigInputs): ProcessFacts {
+  return { cwd, stdoutIsTerminal, usesPostgres: variable(env, 'DATABASE_URL') !== undefined }
 }
 
-/** The default is on. */
-function isOn(setting: 'on' | 'off' | boolean | undefined): boolean {
-  return setting !== 'off' && setting !== false
+function settingsOf(given: SectionInputs, facts: ProcessFacts): SettingsConfig {
+  const values = <Name extends SectionName>(name: Name): Section<Name> =>
+    settingValues<(typeof sections)[Name]['settings']>(sections[name].settings, given[name], facts)
+  return {
+    ...values('server'),
+    limits: values('limits'),
+    ownKeys: values('own_keys'),
+    retries: values('retries'),
+    sessions: values('sessions'),
+    prices: values('prices'),
+    webhooks: values('webhooks'),
+    payments: values('payments'),
+    signIn: values('sign_in'),
+  }
 }
 
 function readFile(path: string, inputs: ConfigInputs) {
@@ -238,7 +178,7 @@ export function contentDigest(text: string): string {
 }
 
 const noFile: FileReading = {
-  settings: { ...sectionsOf({}), aliases: {}, disabledProviders: [], providers: [], models: [] },
+  settings: { sections: bySection(() => ({})), aliases: {}, disabledProviders: [], providers: [], models: [] },
   faults: [],
   warnings: [],
   referenced: [],
@@ -269,57 +209,6 @@ export interface ShownSetting {
   readonly source: string
 }
 
-type ShowSetting = (config: Config) => unknown
-
-const limitOf =
-  (name: keyof Config['limits']): ShowSetting =>
-  ({ limits }) =>
-    limits[name] ?? 'unlimited'
-
-/** Settings that are shown otherwise than as the member of the configuration with the same name. */
-const shownOtherwise: {
-  readonly [Name in keyof Sections]?: { readonly [Key in keyof Sections[Name]]?: ShowSetting }
-} = {
-  server: {
-    data: ({ dataFolder }) => dataFolder,
-    log: ({ logFormat }) => logFormat,
-    drain_seconds: ({ drainMs }) => drainMs / 1000,
-    drain_delay_seconds: ({ drainDelayMs: ms }) => (ms === undefined ? 'depends on the database' : ms / 1000),
-    public_url: ({ publicUrl }) => publicUrl ?? 'where it listens',
-    catalog: ({ catalogIsPublic }) => (catalogIsPublic ? 'public' : 'signed-in'),
-  },
-  limits: {
-    requests_per_minute: limitOf('requestsPerMinute'),
-    tokens_per_minute: limitOf('tokensPerMinute'),
-    concurrent_requests: limitOf('concurrentRequests'),
-  },
-  own_keys: {
-    fee_percent: ({ ownKeys }) => ownKeys.feeBasisPoints / 100,
-    base_urls: ({ ownKeys }) => String(ownKeys.mayBringAddress),
-    plain_http: ({ ownKeys }) => String(ownKeys.plainHttp),
-  },
-  prices: {
-    update_from: ({ priceUpdates }) => priceUpdates?.from ?? 'nowhere',
-    update_hours: ({ priceUpdates }) => priceUpdates?.hours ?? 24,
-  },
-  sign_in: {
-    required_group: ({ signIn }) => signIn.requiredGroup ?? 'none',
-    roles: ({ signIn }) => signIn.roles.map(({ group, role }) => `${group} = ${role}`),
-  },
-}
-
-function shownValue(config: Config, section: keyof Sections, key: string): string {
-  const otherwise = shownOtherwise[section]?.[key as never] as ShowSetting | undefined
-  const path = section === 'server' ? [camelCase(key)] : [camelCase(section), camelCase(key)]
-  const value = otherwise ? otherwise(config) : valueAt(config, path)
-  if (Array.isArray(value)) return value.length === 0 ? 'none' : value.join(', ')
-  return typeof value === 'boolean' ? (value ? 'on' : 'off') : String(value)
-}
-
-function camelCase(name: string): string {
-  return name.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase())
-}
-
 export function listSettings(inputs: ConfigInputs): readonly ShownSetting[] | RefusedConfig {
   const loaded = loadConfig(inputs)
   if ('faults' in loaded) return loaded
@@ -331,26 +220,31 @@ export function shownSettings(config: Config, inputs: ConfigInputs): readonly Sh
   const { configPath, configFileExists } = config
   const fileName = fileNameIn(inputs.cwd, configPath)
   const document = configFileExists ? parseFile(configPath, fileName, inputs) : undefined
-  const isSet = (name: string | undefined) => name !== undefined && variable(inputs.env, name) !== undefined
-  const section = (name: keyof Sections) =>
-    settingsIn(name).map((key): ShownSetting => {
-      const setBy = name === 'server' ? serverVariables[key as keyof ServerSection] : undefined
+  const isSet = (name: string) => variable(inputs.env, name) !== undefined
+  const settingsIn = (name: SectionName) => {
+    const { member = name, settings }: SettingSection = sections[name]
+    return Object.entries(settings).map(([key, row]): ShownSetting => {
       const line = valueAt(document?.value, [name, key]) === undefined ? undefined : document?.line([name, key])
-      const source =
-        setBy !== undefined && isSet(setBy) ? setBy : line === undefined ? 'default' : `${fileName}:${line}`
-      return { name: `${name}.${key}`, value: shownValue(config, name, key), source }
+      const { variable: setBy } = row
+      const path = [...(name === 'server' ? [] : [member]), row.member ?? key]
+      return {
+        name: `${name}.${key}`,
+        value: shownValue(row, valueAt(config, path)),
+        source: setBy !== undefined && isSet(setBy) ? setBy : line === undefined ? 'default' : `${fileName}:${line}`,
+      }
     })
+  }
   return [
     {
       name: 'TOLLGATE_CONFIG',
       value: configFileExists ? configPath : `no file in ${dirname(configPath)}`,
       source: isSet('TOLLGATE_CONFIG') ? 'TOLLGATE_CONFIG' : 'default',
     },
-    ...section('server'),
-    ...Object.entries(secretVariables).map(([name, { otherwise }]) =>
-      isSet(name) ? { name, value: 'set', source: name } : { name, value: otherwise, source: 'default' },
+    ...settingsIn('server'),
+    ...secretVariables.map((name) =>
+      isSet(name) ? { name, value: 'set', source: name } : { name, value: variables[name].unset, source: 'default' },
     ),
-    ...sectionNames.filter((name) => name !== 'server').flatMap(section),
+    ...sectionNames.filter((name) => name !== 'server').flatMap(settingsIn),
     ...Object.entries(config.aliases).map(([name, model]) => ({
       name: `aliases.${name}`,
       value: model,

@@ -6,7 +6,9 @@ import { z } from 'zod'
 import { type FailpointPlan, failpointNames, parseFailpoints } from '../kernel/failpoint.ts'
 import { Secret } from '../kernel/secret.ts'
 import { type ConfigFault, checkSchema, suggestion } from './document.ts'
-import { onOff, type ServerSection, serverSchema } from './schema.ts'
+import { type SectionInputs, sectionSchemas } from './schema.ts'
+import type { Setting } from './setting.ts'
+import { bySection, onOff, type SectionName, sectionNames, sections } from './settings.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
@@ -85,54 +87,133 @@ export function errorCode(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : 'unreadable'
 }
 
-/** Each setting of the file's `server` section has a variable: `body_bytes_max` is TOLLGATE_BODY_BYTES_MAX. */
-export const serverVariables = Object.fromEntries(
-  Object.keys(serverSchema.shape).map((key) => [key, `TOLLGATE_${key.toUpperCase()}`]),
-) as Readonly<Record<keyof ServerSection, string>>
-
-interface SecretVariable {
-  /** As `tollgate config` shows it while it is not set. */
-  readonly otherwise: string
+/** A variable that is not a setting of the file. */
+export interface VariableRow {
+  /** What applies if it is not set. */
+  readonly unset: string
+  /** In the same form as the help of a setting. */
+  readonly help: string
+  readonly details?: string
+  readonly inHelp?: true
+  /** It holds a secret or an address with a password, so it has no place in a file that gets copied. */
+  readonly isSecret?: true
   /** Its validity check, and the fault if it fails. */
   readonly check?: readonly [isValid: (value: string) => boolean, fault: string]
 }
 
 const headerFault = 'has characters that cannot be sent in a header'
-const inData = 'generated, in the data folder'
+const generated = 'generated in the data folder'
 const startsWith = (pattern: RegExp) => (value: string) => pattern.test(value)
 
-/** Variables that hold a secret or an address with a password, so they have no place in a file that gets copied. */
-export const secretVariables = {
-  TOLLGATE_ADMIN_TOKEN: { otherwise: inData, check: [travelsInHeader, headerFault] },
-  TOLLGATE_SECRET: { otherwise: inData },
-  TOLLGATE_SECRET_PREVIOUS: { otherwise: 'not set' },
+export const variables = {
+  TOLLGATE_CONFIG: { unset: '`./tollgate.yaml` if it exists', help: 'configuration file, YAML or JSON', inHelp: true },
+  TOLLGATE_ADMIN_TOKEN: {
+    unset: generated,
+    help: 'bearer token of the management API',
+    isSecret: true,
+    check: [travelsInHeader, headerFault],
+  },
+  TOLLGATE_SECRET: {
+    unset: generated,
+    help: 'master secret',
+    details:
+      'It hashes API keys and encrypts stored provider keys: at least 32 random bytes in base64 or hexadecimal, or any other text of at least 32 characters that is as hard to guess.',
+    inHelp: true,
+    isSecret: true,
+  },
+  TOLLGATE_SECRET_PREVIOUS: {
+    unset: 'not set',
+    help: 'the master secret that is being replaced; data encrypted with it stays readable',
+    isSecret: true,
+  },
   DATABASE_URL: {
-    otherwise: 'not set: SQLite in the data folder',
+    unset: 'not set: SQLite in the data folder',
+    help: 'PostgreSQL database, `postgres://…`',
+    inHelp: true,
+    isSecret: true,
     check: [
       startsWith(/^postgres(ql)?:\/\//i),
       'expected an address that starts with postgres:// (unset it to use the embedded database)',
     ],
   },
   REDIS_URL: {
-    otherwise: 'not set',
+    unset: 'not set',
+    help: 'Redis for several replicas, `redis://…` or `rediss://…`',
+    isSecret: true,
     check: [startsWith(/^rediss?:\/\//i), 'expected an address that starts with redis:// or rediss://'],
   },
-  STRIPE_SECRET_KEY: { otherwise: 'not set', check: [travelsInHeader, headerFault] },
-  STRIPE_WEBHOOK_SECRET: { otherwise: 'not set' },
-  TOLLGATE_OIDC_CLIENT_SECRET: { otherwise: 'not set' },
+  STRIPE_SECRET_KEY: {
+    unset: 'not set',
+    help: 'API key of Stripe, needed for [card payments](../operate/payments.md), automatic top-ups and refunds',
+    isSecret: true,
+    check: [travelsInHeader, headerFault],
+  },
+  STRIPE_WEBHOOK_SECRET: {
+    unset: 'not set: payments are off',
+    help: "signing secret of Stripe's webhook, which reports [payments](../operate/payments.md)",
+    isSecret: true,
+  },
+  TOLLGATE_OIDC_ISSUER: {
+    unset: 'not set: local accounts only',
+    help: 'the identity provider that people may sign in with, see [sign-in](../operate/sign-in.md)',
+  },
+  TOLLGATE_OIDC_CLIENT_ID: { unset: 'not set', help: "the gateway's client id at the identity provider" },
+  TOLLGATE_OIDC_CLIENT_SECRET: { unset: 'not set', help: 'the secret of that client', isSecret: true },
   TOLLGATE_SMTP_URL: {
-    otherwise: 'not set: no e-mail',
+    unset: 'not set: no e-mail',
+    help: 'mail server, `smtp://user:password@mail.example.com:587` (STARTTLS if offered) or `smtps://…:465`, see [alerts](../operate/alerts.md#e-mail)',
+    isSecret: true,
     check: [startsWith(/^smtps?:\/\//i), 'expected an address such as smtp://user:password@mail.example.com:587'],
   },
-} as const satisfies Readonly<Record<string, SecretVariable>>
+  TOLLGATE_MAIL_FROM: { unset: 'not set', help: 'sender of e-mails, such as `Tollgate <tollgate@example.com>`' },
+  OTEL_EXPORTER_OTLP_ENDPOINT: {
+    unset: 'not set: no export',
+    help: 'where traces and metrics are sent over OTLP, see [monitoring](../operate/observe.md)',
+  },
+  OTEL_EXPORTER_OTLP_HEADERS: { unset: 'not set', help: 'headers of the export, such as credentials' },
+  OTEL_SERVICE_NAME: { unset: 'not set', help: 'name of the service in traces and metrics' },
+  OTEL_TRACES_SAMPLER_ARG: { unset: 'not set', help: 'share of requests that are traced' },
+  TOLLGATE_URL: {
+    unset: 'address of the gateway that uses the data folder',
+    help: 'for commands: the gateway to talk to',
+  },
+  TOLLGATE_KEY: { unset: 'not set', help: 'for `tollgate connect`: the API key to use instead of a new one' },
+  TOLLGATE_FAILPOINTS: {
+    unset: 'not set',
+    help: 'for crash tests, such as `before_settle=kill:0.01`; rejected unless `TOLLGATE_TEST=1`',
+  },
+  TOLLGATE_TEST: { unset: 'not set', help: '`1` enables `TOLLGATE_FAILPOINTS`' },
+} as const satisfies Readonly<Record<string, VariableRow>>
+
+type SecretVariable = {
+  [Name in keyof typeof variables]: (typeof variables)[Name] extends { readonly isSecret: true } ? Name : never
+}[keyof typeof variables]
+
+export const secretVariables = Object.keys(variables).filter((name): name is SecretVariable => {
+  return 'isSecret' in variables[name as keyof typeof variables]
+})
+
+/** The variable and the row of each setting that has one. */
+export const settingVariables: readonly {
+  readonly section: SectionName
+  readonly key: string
+  readonly row: Setting
+  readonly name: string
+}[] = sectionNames.flatMap((section) =>
+  Object.entries<Setting>(sections[section].settings).flatMap(([key, row]) =>
+    row.variable === undefined ? [] : [{ section, key, row, name: row.variable }],
+  ),
+)
 
 export const knownVariables: readonly string[] = [
-  ...Object.values(serverVariables),
-  ...Object.keys(secretVariables),
-  ...['TOLLGATE_OIDC_ISSUER', 'TOLLGATE_OIDC_CLIENT_ID', 'TOLLGATE_MAIL_FROM'],
-  ...['TOLLGATE_CONFIG', 'TOLLGATE_URL', 'TOLLGATE_KEY', 'TOLLGATE_TEST', 'TOLLGATE_FAILPOINTS'],
-  ...['OTEL_EXPORTER_OTLP_ENDPOINT', 'OTEL_EXPORTER_OTLP_HEADERS', 'OTEL_SERVICE_NAME', 'OTEL_TRACES_SAMPLER_ARG'],
+  ...settingVariables.map(({ name }) => name),
+  ...Object.keys(variables),
 ]
+
+/** Absolute; whether or not the file exists. */
+export function configPathOf(env: Environment, cwd: string): string {
+  return resolve(cwd, variable(env, 'TOLLGATE_CONFIG') ?? 'tollgate.yaml')
+}
 
 /** Settings that have no place in the file. */
 export type EnvironmentSettings = ReturnType<typeof readVariables>['settings']
@@ -146,11 +227,12 @@ export function readVariables(env: Environment, providerVariables: readonly stri
     const value = variable(env, name)
     return value === undefined ? undefined : new Secret(value)
   }
-  const secrets = {} as Record<keyof typeof secretVariables, Secret | undefined>
-  for (const [name, { check }] of Object.entries<SecretVariable>(secretVariables)) {
+  const secrets: Partial<Record<SecretVariable, Secret | undefined>> = {}
+  for (const name of secretVariables) {
+    const { check }: VariableRow = variables[name]
     const secret = secretOf(name)
     if (secret && check && !check[0](secret.reveal())) fault(name, check[1])
-    secrets[name as keyof typeof secretVariables] = secret
+    secrets[name] = secret
   }
   const adminToken = secrets.TOLLGATE_ADMIN_TOKEN
   if (adminToken && adminToken.reveal().length < 16) {
@@ -167,7 +249,7 @@ export function readVariables(env: Environment, providerVariables: readonly stri
   }
   const oidc = readOidc(env, secrets.TOLLGATE_OIDC_CLIENT_SECRET, fault)
   const mail = readMail(env, secrets.TOLLGATE_SMTP_URL, fault)
-  const server = readServerVariables(env, faults, warnings)
+  const sections = readSettingVariables(env, faults, warnings)
   const settings = {
     /** undefined = generated into the data folder. */
     adminToken,
@@ -194,7 +276,7 @@ export function readVariables(env: Environment, providerVariables: readonly stri
     failpoints: readFailpoints(env, (message) => fault('TOLLGATE_FAILPOINTS', message)),
     providerKeys,
   }
-  return { server, settings, faults, warnings }
+  return { sections, settings, faults, warnings }
 }
 
 /** The identity provider. Plain http is for one on this machine. */
@@ -229,28 +311,32 @@ function readFailpoints(env: Environment, fault: (message: string) => void): rea
   return plans ?? []
 }
 
-function readServerVariables(env: Environment, faults: ConfigFault[], warnings: ConfigFault[]): ServerSection {
-  const section: Record<string, unknown> = {}
-  for (const [key, name] of Object.entries(serverVariables)) {
-    const text = variable(env, name)
-    // Kubernetes sets such variables in every pod next to a service called tollgate.
-    if (key === 'port' && text?.startsWith('tcp://')) {
-      warnings.push(environmentFault(name, 'is ignored: it is a Kubernetes service link, not a port'))
-    } else if (text !== undefined) section[key] = typedText(key as keyof ServerSection, text)
-  }
-  const checked = checkSchema(serverSchema, section)
-  if ('value' in checked) return checked.value
-  for (const { path, message } of checked.faults) {
-    faults.push(environmentFault(serverVariables[path[0] as keyof ServerSection], message))
-  }
-  return {}
+function readSettingVariables(env: Environment, faults: ConfigFault[], warnings: ConfigFault[]): SectionInputs {
+  return bySection((section) => {
+    const given: Record<string, unknown> = {}
+    const own = settingVariables.filter((each) => each.section === section)
+    for (const { key, row, name } of own) {
+      const text = variable(env, name)
+      // Kubernetes sets such variables in every pod next to a service called tollgate.
+      if (name === 'TOLLGATE_PORT' && text?.startsWith('tcp://')) {
+        warnings.push(environmentFault(name, 'is ignored: it is a Kubernetes service link, not a port'))
+      } else if (text !== undefined) given[key] = typedText(row.schema, text)
+    }
+    const checked = checkSchema(sectionSchemas[section], given)
+    if ('value' in checked) return checked.value
+    for (const { path, message } of checked.faults) {
+      const name = own.find(({ key }) => key === path[0])?.name ?? ''
+      faults.push(environmentFault(name, message))
+    }
+    return {}
+  })
 }
 
 /** Anything that is not a number or a switch stays text, which the schema then rejects. */
-function typedText(key: keyof ServerSection, text: string): unknown {
-  const schema: z.ZodType = serverSchema.shape[key].unwrap()
-  if (schema instanceof z.ZodArray) return text.split(',').map((entry) => entry.trim())
-  if (schema instanceof z.ZodNumber) return /^[0-9]+(\.[0-9]+)?$/.test(text) ? Number(text) : text
+function typedText(schema: z.ZodType, text: string): unknown {
+  const written = schema instanceof z.ZodCodec ? schema.in : schema
+  if (written instanceof z.ZodArray) return text.split(',').map((entry) => entry.trim())
+  if (written instanceof z.ZodNumber) return /^[0-9]+(\.[0-9]+)?$/.test(text) ? Number(text) : text
   if (schema !== onOff) return text
   return { true: true, '1': true, false: false, '0': false }[text.toLowerCase()] ?? text.toLowerCase()
 }

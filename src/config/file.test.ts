@@ -77,7 +77,11 @@ test('reads the published example', () => {
     idleMs: 30_000,
     totalMs: 900_000,
   })
-  expect(settings?.limits).toEqual({ requests_per_minute: 600, tokens_per_minute: 200_000, concurrent_requests: 50 })
+  expect(settings?.sections.limits).toEqual({
+    requests_per_minute: 600,
+    tokens_per_minute: 200_000,
+    concurrent_requests: 50,
+  })
 })
 
 test('reads JSON the same way', () => {
@@ -95,15 +99,17 @@ test.each([
   ['sections with nothing in them', 'server:\nproviders:\nmodels:\nlimits:\nretries:\nsessions:\nwebhooks:\n'],
 ])('a file with %s sets nothing', (_, text) => {
   expect(read(text).settings).toEqual({
-    server: {},
-    limits: {},
-    own_keys: {},
-    retries: {},
-    sessions: {},
-    prices: {},
-    webhooks: {},
-    payments: {},
-    sign_in: {},
+    sections: {
+      server: {},
+      limits: {},
+      own_keys: {},
+      retries: {},
+      sessions: {},
+      prices: {},
+      webhooks: {},
+      payments: {},
+      sign_in: {},
+    },
     aliases: {},
     disabledProviders: [],
     providers: [],

@@ -24,9 +24,11 @@ import {
   referencedVariables,
   resolveSecret,
 } from './environment.ts'
-import { configFileSchema, type Sections, sectionsOf } from './schema.ts'
+import { configFileSchema, type SectionInputs } from './schema.ts'
+import { bySection } from './settings.ts'
 
-export interface FileSettings extends Sections {
+export interface FileSettings {
+  readonly sections: SectionInputs
   readonly providers: readonly ProviderEntry[]
   readonly models: readonly Model[]
   readonly aliases: Readonly<Record<string, string>>
@@ -69,7 +71,7 @@ export function readConfigFile(text: string, inputs: FileInputs): FileReading {
 
   const source = (path: ConfigPath) => `${inputs.fileName}:${document.line(path)}`
   const settings: FileSettings = {
-    ...sectionsOf(checked.value),
+    sections: bySection((name) => checked.value[name] ?? {}),
     aliases: checked.value.aliases ?? {},
     disabledProviders: checked.value.disabled_providers ?? [],
     providers: (checked.value.providers ?? []).map((entry, index) =>

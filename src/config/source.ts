@@ -2,6 +2,7 @@
 // and the last valid one stays. Settings that cannot change while running keep their value and are named.
 
 import { readFile, stat } from 'node:fs/promises'
+import { isDeepStrictEqual } from 'node:util'
 import { Secret } from '../kernel/secret.ts'
 import {
   type Config,
@@ -14,6 +15,8 @@ import {
 } from './config.ts'
 import type { ConfigFault } from './document.ts'
 import { type ConfigEditor, createConfigEditor } from './edit.ts'
+import type { Setting } from './setting.ts'
+import { sections } from './settings.ts'
 
 export type ConfigReport =
   /** In effect now, except the settings that need a restart. */
@@ -50,19 +53,16 @@ export interface ConfigSourceOptions {
   readonly intervalMs?: number
 }
 
-/** Named as in the file, or by the variable if there is no such name. */
-const fixedSettings = {
-  host: 'server.host',
-  port: 'server.port',
-  dataFolder: 'server.data',
-  logFormat: 'server.log',
-  // Local servers are looked for once, at the start.
-  localModels: 'server.local_models',
-  databaseUrl: 'DATABASE_URL',
-  redisUrl: 'REDIS_URL',
-  secret: 'TOLLGATE_SECRET',
-  adminToken: 'TOLLGATE_ADMIN_TOKEN',
-} as const satisfies Partial<Record<keyof Config, string>>
+/** Members of Config that only change with a restart, and their names in the file or the variable. */
+const fixedMembers: readonly (readonly [member: keyof Config, name: string])[] = [
+  ...Object.entries<Setting>(sections.server.settings).flatMap(([key, { member, needsRestart }]) =>
+    needsRestart ? [[(member ?? key) as keyof Config, `server.${key}`] as const] : [],
+  ),
+  ['databaseUrl', 'DATABASE_URL'],
+  ['redisUrl', 'REDIS_URL'],
+  ['secret', 'TOLLGATE_SECRET'],
+  ['adminToken', 'TOLLGATE_ADMIN_TOKEN'],
+]
 
 export function createConfigSource(options: ConfigSourceOptions): ConfigSource {
   const { initial, load, report } = options
@@ -134,17 +134,16 @@ function keepFixedSettings(
   current: Config,
   next: Config,
 ): { readonly config: Config; readonly needsRestart: readonly string[] } {
-  const changed = (Object.keys(fixedSettings) as (keyof typeof fixedSettings)[]).filter(
-    (key) => plain(current[key]) !== plain(next[key]),
-  )
-  const kept = Object.fromEntries(Object.keys(fixedSettings).map((key) => [key, current[key as keyof Config]]))
+  const kept = Object.fromEntries(fixedMembers.map(([member]) => [member, current[member]]))
   return {
     config: frozenConfig({ ...next, ...kept }),
-    needsRestart: changed.map((key) => fixedSettings[key]),
+    needsRestart: fixedMembers.flatMap(([member, name]) =>
+      isDeepStrictEqual(revealed(current[member]), revealed(next[member])) ? [] : [name],
+    ),
   }
 }
 
-function plain(value: string | number | boolean | Secret | undefined): string | number | boolean | undefined {
+function revealed(value: unknown): unknown {
   return value instanceof Secret ? value.reveal() : value
 }
 
