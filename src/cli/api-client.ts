@@ -26,7 +26,7 @@ export interface CallSettings {
   readonly managedBy?: 'file'
   /** Also works without a token. */
   readonly isPublic?: true
-  /** If 30 s may not be enough. */
+  /** For calls that may take longer than 30 s. */
   readonly timeoutMs?: number | undefined
   readonly typed?: TypedNames
 }
@@ -39,9 +39,9 @@ export interface ApiList<Item> {
 export interface ApiClient {
   readonly url: string
   call<Name extends OperationName>(name: Name, call: CallOf<Name> & CallSettings): Promise<AnswerOf<Name>>
-  /** Up to `most` items, over as many pages as it takes. By default more than anyone reads. */
+  /** Up to `most` items, over as many pages as needed. The default is more than anyone reads. */
   list<Name extends ListName>(name: Name, call: CallOf<Name>, most?: number): Promise<ApiList<ItemOf<Name>>>
-  /** A file, as text in pieces; may take any time. */
+  /** A file in chunks of text; no timeout. */
   download<Name extends OperationName>(name: Name, call: CallOf<Name> & CallSettings): AsyncIterable<string>
 }
 
@@ -116,7 +116,7 @@ export function createApiClient({ url, token, tokenAbsence }: ApiClientOptions):
   return { url, call, list, download } as unknown as ApiClient
 }
 
-/** Short lists, such as the webhooks, come whole and refuse `limit`. */
+/** Short lists, such as webhooks, have a single page and refuse `limit`. */
 function isPaged(name: ListName): boolean {
   const { query } = operations[name] as Operation
   return query !== undefined && 'limit' in query.shape

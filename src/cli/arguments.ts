@@ -1,4 +1,4 @@
-// Parses the command line. What is not understood is refused with the nearest command or option.
+// Parses the command line. Refuses what it does not understand and suggests the nearest command or option.
 
 import { parseArgs } from 'node:util'
 import manifest from '../../package.json' with { type: 'json' }
@@ -127,7 +127,7 @@ function splitAtCommas(text: string): string[] {
 interface Tokens {
   readonly values: Map<string, string[]>
   readonly positionals: string[]
-  /** The first thing that is not understood. */
+  /** Describes the first argument that is not understood. */
   readonly fault: string | undefined
 }
 

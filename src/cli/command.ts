@@ -1,6 +1,5 @@
 // A command as data: its words, its arguments and options, its help, and what it does. Argument parsing, help and the
-// reference page are all made from these definitions, so they cannot disagree. A command that fails throws
-// a Refusal.
+// reference page are generated from these definitions, so they cannot disagree. A command that fails throws a Refusal.
 
 import type { ClientSettings } from '../config/client-settings.ts'
 import { type Config, type ConfigInputs, loadConfig } from '../config/config.ts'
@@ -48,7 +47,7 @@ export interface CommandDefinition extends CommandShape {
   run(context: CommandContext): Promise<void>
 }
 
-/** With those that every command has. */
+/** Includes the options that every command has. */
 export function optionsOf({ options }: CommandShape): Readonly<Record<string, OptionDefinition>> {
   return { ...options, json: { help: 'print JSON instead of text' } }
 }
@@ -82,7 +81,7 @@ export function printResult({ terminal, json }: CommandContext, value: unknown, 
 
 export const yesOption: OptionDefinition = { help: 'do not ask for confirmation' }
 
-/** Only on a terminal and without --yes: scripts mean what they say. */
+/** Only on a terminal and without --yes; scripts are never asked. */
 export function isAsked({ terminal, isSet }: CommandContext): boolean {
   return terminal.isInteractive && !isSet('yes')
 }

@@ -1,5 +1,5 @@
-// Scripts that complete commands and options in a shell. They are made from the command definitions and call nothing, so
-// completing works without a gateway.
+// Shell completion scripts, generated from the command definitions. They call nothing, so completion works without a
+// gateway.
 
 import { type CommandShape, optionsOf } from './command.ts'
 
@@ -46,7 +46,7 @@ function quoted(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`
 }
 
-/** Looks the longest known beginning up: `keys create x --` is completed as `keys create`. */
+/** Looks up the longest known prefix: `keys create x --` is completed as `keys create`. */
 function bashScript(levels: readonly Level[]): string {
   const cases = levels.map(({ after, choices }) => {
     return `    ${quoted(after)}) echo ${quoted(choices.map(([word]) => word).join(' '))} ;;`

@@ -72,7 +72,7 @@ const declarationSchema = z.strictObject({ workspaces: z.array(workspaceSchema).
 export type Declaration = z.output<typeof declarationSchema>
 type DeclaredKey = z.output<typeof keySchema>
 
-/** One of the three; what it cannot have is absent. */
+/** One of the three kinds; members that its kind does not have are absent. */
 interface Declared extends DeclaredKey, Children<Declared> {
   readonly aliases?: Aliases
 }
@@ -281,7 +281,7 @@ export function planChanges(
       const { id, name, managed_by } = unnamed
       const place = `${prefix}${step(name)}`
       if (managed_by !== 'file') {
-        // Left as it is, and so are those in it that no file created.
+        // Left unchanged, and so is everything in it that no file created.
       } else if (what !== 'key') left.push(`${what} ${place} (cannot be deleted)`)
       else if (!prune) left.push(`key ${place} (revoked with --prune)`)
       else change('revoke', place, ': revoked', (api) => api.call('revokeKey', { id, body: {}, managedBy }))
@@ -331,7 +331,7 @@ function shownAliases(aliases: Aliases): string {
 
 type List = readonly string[] | null | undefined
 
-/** The order does not matter; no allowlist is not the same as an empty one. */
+/** Ignores the order. No allowlist differs from an empty one. */
 function sameList(a: List, b: List): boolean {
   return Bun.deepEquals(a?.toSorted(), b?.toSorted())
 }

@@ -1,5 +1,5 @@
-// Lays out one charge: what was used at which price, what was paid and held, and why it went where it went. It recomputes
-// every sum in pico-dollars and reports one that does not hold. All amounts have the same number of decimals.
+// Formats one charge: usage and prices, what was paid and held, and why the request took its route. It recomputes every
+// sum in pico-dollars and reports one that is wrong. All amounts have the same number of decimals.
 
 import type { AnswerOf } from '../api/client.ts'
 import { formatPico } from '../kernel/money.ts'
@@ -59,7 +59,9 @@ type Charge = NonNullable<ExplainedRequest['charge']>
 function pricedLines(request: ExplainedRequest, charge: Charge, sums: ChargeSums): string[] {
   const rows = rowsOf(request, charge, sums)
   const held = request.held === null ? undefined : picoOf(request.held)
-  const decimals = Math.max(...[...rows.map(({ pico }) => pico), held ?? 0n].map(decimalsOf))
+  const decimals = Math.max(
+    ...[...rows.map(({ pico }) => pico), held ?? 0n].map((pico) => formatPico(pico).split('.')[1]?.length ?? 2),
+  )
   const usd = (pico: bigint): string => usdOf(pico, decimals)
   const widest = (width: (row: Row) => number): number => Math.max(...rows.map(width))
   const left = Math.max(
@@ -212,8 +214,4 @@ function picoOf(text: string): bigint {
 function usdOf(pico: bigint, decimals = 2): string {
   const [whole, fraction = ''] = formatPico(pico < 0n ? -pico : pico).split('.')
   return `${pico < 0n ? '-' : ''}$${whole}.${fraction.padEnd(decimals, '0')}`
-}
-
-function decimalsOf(pico: bigint): number {
-  return formatPico(pico).split('.')[1]?.length ?? 2
 }

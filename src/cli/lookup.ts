@@ -1,4 +1,4 @@
-// Finds what commands are about, and what it is called. A workspace or project may be given by name if only one has it,
+// Resolves the objects that arguments name, and the names of ids. A workspace or project may be given by name if only one has it,
 // and omitted if there is only one, or one called `default`. Names need not be unique: where two are equal, the id is shown too.
 
 import { builtInModels } from '../catalog/data/built-in.ts'
@@ -116,7 +116,7 @@ export async function warnIfNoModels(
   projectId: string,
   models: readonly string[] | null,
 ): Promise<void> {
-  // The project or key exists; failing this check is no reason to report a failure.
+  // The project or key was created; a failure of this check must not look like a failure of the command.
   const offered = await ifPossible(api.call('listProjectModels', { id: projectId }))
   if (!offered) return
   const own = models === null ? [] : [createAllowlist(models)]

@@ -73,7 +73,7 @@ interface ListRow<Name extends ListName> extends Row<Name> {
   readonly columns:
     | Columns<ItemOf<Name>>
     | ((context: CommandContext, items: readonly ItemOf<Name>[]) => Promise<Columns<ItemOf<Name>>>)
-  /** In place of the table; never returns if it has been used. */
+  /** Runs instead of the table, and does not return if it did. */
   follow?(context: CommandContext, call: CallOf<Name>, limit: number): Promise<void> | undefined
   /** On the standard error, if there are none. */
   whenEmpty?(context: CommandContext): string
@@ -182,7 +182,7 @@ interface Named {
   readonly find: Destination<OperationName>['find']
 }
 
-/** The fields, those that still have to be found by name, what the path names, and what errors call each field. */
+/** Returns the fields, those still to be resolved by name, the parts of the path, and how errors name each field. */
 function readInput<Name extends OperationName>(row: Row<Name>, context: CommandContext) {
   row.check?.(context)
   const fields: Record<string, unknown> = {}

@@ -17,7 +17,7 @@ export class Refusal extends Error {
   constructor(
     readonly exit: ExitCode,
     message: string,
-    /** A command or a setting, as one would type it. */
+    /** A command or a setting, as typed in a shell. */
     readonly attempt?: string,
   ) {
     super(message)
@@ -39,20 +39,18 @@ export function usageRefusal(message: string, attempt?: string): Refusal {
   return new Refusal(exitCodes.usage, message, attempt)
 }
 
-/** The result, or the refusal it ended in. */
-export async function tryTo<Result>(
-  work: Promise<Result> | (() => Result | Promise<Result>),
-): Promise<Result | Refusal> {
+/** Returns the result, or the refusal that was thrown. */
+export async function tryTo<Result>(work: Promise<Result>): Promise<Result | Refusal> {
   try {
-    return await (work instanceof Promise ? work : work())
+    return await work
   } catch (thrown) {
     if (thrown instanceof Refusal) return thrown
     throw thrown
   }
 }
 
-/** The result, or undefined if it was refused: for calls that only add to what is printed. */
-export async function ifPossible<Result>(work: Promise<Result> | (() => Result)): Promise<Result | undefined> {
+/** Returns undefined for a refusal: for calls whose result is only extra output. */
+export async function ifPossible<Result>(work: Promise<Result>): Promise<Result | undefined> {
   const result = await tryTo(work)
   return result instanceof Refusal ? undefined : result
 }

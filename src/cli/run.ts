@@ -23,10 +23,11 @@ export interface RunOptions {
 
 export async function runCommand({ definition, input }: ManagementCall, options: RunOptions): Promise<ExitCode> {
   const { terminal } = options
-  const refusal = await tryTo(async () => {
+  const run = async () => {
     const settings = findGateway(definition, options)
     await definition.run({ ...input, ...options, settings, api: createApiClient(settings) })
-  })
+  }
+  const refusal = await tryTo(run())
   if (!(refusal instanceof Refusal)) return exitCodes.done
   const help = `tollgate ${definition.words.join(' ')} --help`
   terminal.complain(input.json ? refusal.json(help) : refusal.text(help))
@@ -34,8 +35,8 @@ export async function runCommand({ definition, input }: ManagementCall, options:
 }
 
 /**
- * A command about the settings also runs with wrong settings, which it reports itself, and then gets the default address.
- * Others warn of faults, but not of a variable that is only missing in this shell.
+ * A command about the settings also runs with invalid settings: it reports them itself and gets the default address.
+ * Other commands warn about faults, but not about a variable that is only missing in this shell.
  */
 function findGateway({ isOffline, isLocal }: CommandDefinition, { inputs, terminal }: RunOptions) {
   const settings = readClientSettings(inputs, isOffline ? 'not called' : 'called')

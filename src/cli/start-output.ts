@@ -1,5 +1,5 @@
-// Prints a start: on a terminal the block a person needs for the first call, otherwise log lines on stdout. Secrets
-// are printed once, at the first start, and never in the JSON log: there they go to stderr as plain text.
+// Prints what a start reports: on a terminal everything needed for the first call, otherwise log lines on stdout. Secrets
+// are printed once, at the first start; with the JSON log they go to stderr as plain text.
 
 import { sandboxId } from '../providers/sandbox/transport.ts'
 import type { LogFields } from '../telemetry/log.ts'
@@ -71,7 +71,7 @@ export interface StartLine {
   readonly fields: LogFields
 }
 
-/** Beside the JSON log, for stderr: what the first start must print and no log may hold. */
+/** For stderr, beside the JSON log: the secrets of the first start, which no log may contain. */
 export function firstStartNotice(facts: StartFacts): string {
   const { url, first } = facts
   if (!first) return ''

@@ -12,7 +12,7 @@ export interface Terminal {
   readonly isInteractive: boolean
   /** Whether progress is worth showing. */
   readonly isWatched: boolean
-  /** Rewrites the last line with how far the work is, if someone watches; empty = removes it. */
+  /** Rewrites the last line with the progress, on a terminal only; empty = removes it. */
   showProgress(text: string): void
   print(text: string): void
   complain(text: string): void

@@ -1,4 +1,4 @@
-// Values as people type them and as they read them. The functions that read a value throw a refusal that names the option.
+// Parses values that people type and formats values for display. A parser throws a refusal that names the option.
 // Columns are aligned by display width, not by the number of characters, and text from outside cannot move the cursor or
 // colour the screen. Amounts stay exact to the last digit.
 
@@ -154,7 +154,7 @@ export function renderTable<Item>(
   return [color ? bold(head) : head, ...cells.map(line), ''].join('\n')
 }
 
-/** Names and values below each other, indented. */
+/** One indented line per name and value. */
 export function renderFacts(facts: readonly (readonly [name: string, value: string | undefined])[]): string {
   const known = facts.flatMap(([name, value]) => (value === undefined ? [] : [[name, value] as const]))
   const width = Math.max(...known.map(([name]) => Bun.stringWidth(name)))

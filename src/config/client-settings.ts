@@ -1,5 +1,5 @@
-// Where the command line finds its gateway: the address, the management token and the folders, from the same environment
-// and file that the gateway is started with. It connects to nothing.
+// Finds the gateway for commands: its address, management token and folders, from the environment and the file that the
+// gateway is started with. It connects to nothing.
 
 import { readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
@@ -24,12 +24,12 @@ export interface ClientSettings {
   readonly dataFolder: string
   /** undefined = the embedded database in the data folder. */
   readonly databaseUrl: Secret | undefined
-  /** Where programs of this user keep their settings. */
+  /** Where this user's programs keep their settings. */
   readonly homeFolder: string
   readonly configFolder: string
   /** undefined = Claude Code's default. */
   readonly claudeFolder: string | undefined
-  /** Likewise of Codex; undefined = `.codex` in the home folder. */
+  /** The same for Codex; undefined = `.codex` in the home folder. */
   readonly codexFolder: string | undefined
   /** Faults in the settings; the gateway may still run with the last valid ones. */
   readonly doubts: readonly ConfigFault[]
@@ -190,7 +190,7 @@ function isOfPlace({ field }: ConfigFault): boolean {
   return key !== undefined && (key in placeSettings || !(key in sections.server.settings))
 }
 
-/** As far as it can be parsed: a syntax error further down does not hide the section. */
+/** Parses as much as possible: a syntax error further down does not hide the section. */
 function readServerSection({ env, cwd, readFile }: ConfigInputs): Readonly<Record<string, unknown>> {
   try {
     const text = (readFile ?? ((file: string) => readFileSync(file, 'utf8')))(configPathOf(env, cwd))

@@ -1,5 +1,5 @@
-// The settings of one process: environment, then file, then defaults, checked and frozen, and each of them with where it came
-// from. The only reader of the environment; it names no provider and starts nothing.
+// Loads the configuration of one process: environment, then file, then defaults, validated and frozen. Also lists each
+// setting with its source. The only reader of the environment; it names no provider and starts nothing.
 
 import { readFileSync } from 'node:fs'
 import { dirname, relative } from 'node:path'
@@ -61,16 +61,16 @@ export interface ConfigInputs {
   /** The usual variables of built-in providers, e.g. `ACME_API_KEY`. */
   readonly providerVariables: readonly string[]
   readonly builtInProviderIds: readonly string[]
-  /** Throws with a `code` as the file system does. */
+  /** Throws errors with a `code`, as node:fs does. */
   readonly readFile?: (path: string) => string
-  /** Instead of the content of the configuration file, to check it before it is written. */
+  /** Used instead of the configuration file, to validate a text before it is written. */
   readonly fileText?: string | undefined
 }
 
 export interface LoadedConfig {
   readonly config: Config
   readonly warnings: readonly ConfigFault[]
-  /** Digest of the file, to notice changes; undefined without a file. */
+  /** Digest of the file, to detect changes; undefined without a file. */
   readonly fileDigest: string | undefined
   readonly keyFiles: KeyFiles
 }
@@ -267,7 +267,7 @@ export function shownSettings(config: Config, inputs: ConfigInputs): readonly Sh
   ]
 }
 
-/** undefined: it is gone or wrong by now, and gives no line numbers. */
+/** undefined = the file was deleted or became invalid, so there are no line numbers. */
 function parseFile(path: string, name: string, { readFile = readText }: ConfigInputs): ConfigDocument | undefined {
   try {
     const document = readDocument(name, readFile(path))

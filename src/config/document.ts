@@ -58,7 +58,7 @@ export function checkSchema<Schema extends z.ZodType>(
   return { faults: result.error.issues.flatMap((issue) => issueFaults(issue, [], value, shape)) }
 }
 
-/** Messages of checks without one. */
+/** Messages for checks that define none. */
 function expectation(issue: z.core.$ZodRawIssue): string | undefined {
   switch (issue.code) {
     case 'invalid_type':
@@ -94,7 +94,7 @@ function issueFaults(issue: z.core.$ZodIssue, base: ConfigPath, root: unknown, s
     })
   }
   if (issue.code === 'invalid_union') {
-    // The alternative whose outer form fits was meant; its own faults say more than "none of these".
+    // Reports the faults of the alternative with the right type, which say more than "none of these".
     const meant = issue.errors.find((branch) => branch.every((inner) => !refusesWhole(inner)))
     if (meant !== undefined) return meant.flatMap((inner) => issueFaults(inner, path, root, shape))
   }
@@ -102,7 +102,9 @@ function issueFaults(issue: z.core.$ZodIssue, base: ConfigPath, root: unknown, s
     return [{ path, at: 'key', message: issue.issues[0]?.message ?? issue.message }]
   }
   const got = valueAt(root, path)
-  return [{ path, at: 'value', message: withFinding(issue, got, mayHoldCredential(path)) }]
+  // These may hold a credential.
+  const isHidden = path.includes('api_key') || path.includes('base_url')
+  return [{ path, at: 'value', message: withFinding(issue, got, isHidden) }]
 }
 
 function refusesWhole(issue: z.core.$ZodIssue): boolean {
@@ -125,10 +127,6 @@ function hintFor(issue: z.core.$ZodIssue, got: unknown): string {
   if (issue.code !== 'invalid_value' || typeof got !== 'string') return ''
   const [near] = nearestNames(got, issue.values.map(String), 1)
   return near === undefined ? '' : ` (did you mean ${near}?)`
-}
-
-function mayHoldCredential(path: ConfigPath): boolean {
-  return path.includes('api_key') || path.includes('base_url')
 }
 
 function kindOf(value: unknown): string {

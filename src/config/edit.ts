@@ -1,6 +1,6 @@
-// Changes providers, models, aliases and disabled providers in the configuration file for the management API. The file stays the only place of
-// these settings, with its comments and the order of its entries, and nothing is written that the gateway could not load.
-// Keys are stored in their own files in the data folder, and the entry refers to them.
+// Changes providers, models, aliases and disabled providers in the configuration file for the management API. The file stays
+// their only source and keeps its comments and order. Nothing is written that the gateway could not load. Keys are stored
+// in separate files in the data folder, and entries refer to them.
 
 import {
   accessSync,
@@ -67,7 +67,7 @@ export interface ConfigEditor {
   applied(): Promise<void>
 }
 
-/** As the schema of providers has it; it becomes the name of a file. */
+/** The same as in the schema of providers. The id becomes the name of a file. */
 const providerId = /^[a-z0-9][a-z0-9-]{0,62}$/
 
 export function createConfigEditor({ path, dataFolder, check, onWritten }: ConfigEditorOptions): ConfigEditor {
@@ -158,7 +158,7 @@ function whyReadOnly(path: string): string | null {
   }
 }
 
-/** Beside the old one and then renamed over it, so that no reader sees half of it. Mode, owner and links stay. */
+/** Writes a new file and renames it over the old one, so that no reader sees half of it. Keeps mode, owner and links. */
 function replaceFile(path: string, text: string): void {
   const target = existsSync(path) ? realpathSync(path) : path
   const before = existsSync(target) ? statSync(target) : undefined
@@ -174,9 +174,9 @@ function replaceFile(path: string, text: string): void {
 interface KeyFiles {
   /** Stores a key and returns how an entry refers to it. */
   put(id: string, key: string): string
-  /** A key that was stored for a provider that is gone. */
+  /** Deletes the stored key of a removed provider. */
   remove(id: string): void
-  /** Puts back what was there before. */
+  /** Restores the previous keys. */
   restore(): void
 }
 
@@ -242,7 +242,7 @@ function putDisabled(document: Document, id: string, isDisabled: boolean): void 
   else document.set('disabled_providers', document.createNode([id]))
 }
 
-/** Fields that stay the same are not touched, and keep their comments. */
+/** Leaves unchanged fields alone, so that they keep their comments. */
 function putEntry(document: Document, section: 'providers' | 'models', id: string, entry: Entry | null): void {
   const list = document.get(section)
   const items = isSeq(list) ? list.items : []

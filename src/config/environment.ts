@@ -1,4 +1,4 @@
-// The variables of the environment: which exist, what they say, and references to them (`${VARIABLE}`, `file:/path`) in the
+// Environment variables: which exist, how they are read, and references to them (`${VARIABLE}`, `file:/path`) in the
 // configuration file. They take precedence over the file and pass the same checks. Messages name variables, never values.
 
 import { resolve } from 'node:path'
@@ -238,7 +238,7 @@ export function readVariables(env: Environment, providerVariables: readonly stri
   if (adminToken && adminToken.reveal().length < 16) {
     warn('TOLLGATE_ADMIN_TOKEN', 'is short enough to be guessed; use at least 16 random characters')
   }
-  /** Values of the usual provider variables that are set, by variable. */
+  /** By variable; only those that are set. */
   const providerKeys: Record<string, Secret> = {}
   for (const name of providerVariables) {
     const key = secretOf(name)
@@ -254,7 +254,7 @@ export function readVariables(env: Environment, providerVariables: readonly stri
     /** undefined = generated into the data folder. */
     adminToken,
     secret: secrets.TOLLGATE_SECRET,
-    /** The one that is being replaced; what it encrypted can still be decrypted. */
+    /** The master secret that is being replaced. It still decrypts what it encrypted. */
     secretPrevious: secrets.TOLLGATE_SECRET_PREVIOUS,
     /** undefined = the embedded database in the data folder. */
     databaseUrl: secrets.DATABASE_URL,
@@ -355,7 +355,7 @@ function environmentFault(name: string, message: string): ConfigFault {
   return { where: 'environment', field: name, message }
 }
 
-/** fetch sends calls through a proxy if one of these is set; the gateway then calls providers by fetch. */
+/** fetch sends calls through a proxy if one of these is set; the gateway then calls providers with fetch. */
 const proxyVariables = ['HTTPS_PROXY', 'HTTP_PROXY', 'https_proxy', 'http_proxy']
 
 export function setProxyVariables(env: Environment): readonly string[] {
@@ -363,8 +363,8 @@ export function setProxyVariables(env: Environment): readonly string[] {
 }
 
 /**
- * How many upstream calls run at a time. Bun reads it before the program starts and defaults to 256; further calls would
- * wait unnoticed. The launcher bin/tollgate and the files in deploy set it.
+ * Maximum number of concurrent upstream calls. Bun reads it before the program starts and defaults to 256; further calls
+ * would queue silently. The launcher bin/tollgate and the files in deploy set it.
  */
 export const upstreamCallsVariable = 'BUN_CONFIG_MAX_HTTP_REQUESTS'
 const upstreamCalls = '65000'

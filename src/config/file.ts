@@ -1,5 +1,5 @@
-// The configuration file: from text to checked entries or to a list of everything that is wrong with it, and how a
-// provider is added to its text.
+// Reads the text of a configuration file into validated entries, or into a list of all its faults, and adds a provider to
+// such a text.
 
 import { isMap, isScalar, isSeq, parseDocument, stringify, type YAMLMap, type YAMLSeq } from 'yaml'
 import { modelFromEntry } from '../catalog/entry.ts'
@@ -246,7 +246,7 @@ function insertInstead(text: string, [start, end]: readonly number[], provider: 
   )
 }
 
-/** The entry as text, for files that nothing can be inserted into. */
+/** The entry as text, for files that cannot be extended. */
 export function entryText(provider: NewProvider): string {
   return entryLines(provider, '  ').join('\n')
 }

@@ -1,5 +1,5 @@
-// The configuration in effect. A changed file is loaded again: a valid one goes to the listeners, a wrong one is reported
-// and the last valid one stays. Settings that cannot change while running keep their value and are named.
+// Holds the configuration in effect and reloads a changed file. A valid one goes to the listeners; an invalid one is
+// reported, and the last valid one stays. Settings that need a restart keep their value and are reported.
 
 import { readFile, stat } from 'node:fs/promises'
 import { isDeepStrictEqual } from 'node:util'
@@ -160,10 +160,10 @@ export interface FileWatchOptions {
 type Content = string | 'absent' | 'unreadable'
 
 /**
- * Notices new content however it got there: written in place, renamed over, or through a symbolic link that points
- * elsewhere now. It polls, because notifications are lost in exactly those cases and on network mounts.
+ * Detects new content, whether it was written in place, renamed over the file, or a symbolic link got a new target. It
+ * polls, because notifications are lost in exactly those cases and on network mounts.
  *
- * A change is reported when two looks in a row find the same new content, so that a half-written file, or one
+ * A change is reported when two polls in a row find the same new content, so that a half-written file, or one
  * between an editor's delete and rename, is not taken for the new configuration. Returns a function that ends it.
  */
 export function watchConfigFile({ path, digest, intervalMs = 500, onChange }: FileWatchOptions): () => void {
@@ -204,7 +204,7 @@ export function watchConfigFile({ path, digest, intervalMs = 500, onChange }: Fi
   }
 }
 
-/** Changes whenever the path leads to another file or the file was written to. */
+/** Changes when the path leads to another file or the file was written. */
 async function fileState(path: string): Promise<string> {
   try {
     const { dev, ino, size, mtimeMs, ctimeMs } = await stat(path)

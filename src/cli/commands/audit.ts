@@ -79,7 +79,7 @@ function tamperedText(terminal: Terminal, { rows, findings }: AuditVerification)
   return `Of ${shownCount(rows)} entries, the first that do not fit:\n${renderTable(columns, findings, terminal)}`
 }
 
-/** Ends with 0 if every amount is right and 1 if not. Warnings do not change that. */
+/** Exits with 0 if every amount is right, otherwise with 1. Warnings do not change the exit code. */
 const verifyLedger: CommandDefinition = {
   words: ['ledger', 'verify'],
   isOffline: true,
@@ -106,7 +106,7 @@ function jsonOf({ findings, warnings, wallets, transfers }: Verification) {
   return { ok: findings.length === 0, wallets: Number(wallets), transfers: Number(transfers), findings, warnings }
 }
 
-/** Empty where there is nothing to warn of. */
+/** Empty if there are no warnings. */
 export function warningText(warnings: Verification['warnings']): string {
   return warnings.map(({ id, detail }) => `Warning: transfer ${id} was ${detail}. No amount depends on it.\n`).join('')
 }

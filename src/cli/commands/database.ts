@@ -1,5 +1,5 @@
-// `tollgate backup`, `tollgate restore` and `tollgate migrate-to-postgres`: the embedded database in one file, back from it, and
-// on PostgreSQL. Books are recomputed on the way, and no command leaves two databases that a gateway could start on.
+// `tollgate backup`, `tollgate restore` and `tollgate migrate-to-postgres`: copy the embedded database to one file, restore
+// it, and move it to PostgreSQL. They recompute the books and never leave two databases that a gateway could start on.
 
 import { existsSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
@@ -124,7 +124,7 @@ function examine(context: CommandContext): Promise<Examined> {
     const { pending, unknown } = await readMigrationState(database.sql)
     const isOurs = pending === 0 && unknown.length === 0
     const verification = isOurs ? await verifyBooks(database) : undefined
-    const secrets = await ifPossible(() => readMasterSecrets(context))
+    const secrets = await ifPossible(Promise.try(readMasterSecrets, context))
     if (!secrets) return { verification, secret: 'missing' }
     const fits = await isSecretOnRecord(database.sql, secrets.current)
     return { verification, secret: fits ? 'fits' : 'another' }
@@ -200,7 +200,7 @@ async function move({ clock, terminal, json }: CommandContext, dataFolder: strin
       },
     })
   try {
-    // To be written to as well: a gateway that was killed may have left charges in its journal.
+    // Opened for writing, because a gateway that was killed may have left charges in its journal.
     const outcome = await withDatabase(openDatabase({ url: undefined, dataFolder }), (source) =>
       withDatabase(openCopyTarget(url, clock), (target) => copy(source, target)),
     )

@@ -7,7 +7,7 @@ import { z } from 'zod'
 import manifest from '../../../package.json' with { type: 'json' }
 import type { ClientSettings } from '../../config/client-settings.ts'
 import { type Config, loadConfig } from '../../config/config.ts'
-import { type ConfigFault, formatFault } from '../../config/document.ts'
+import { formatFault } from '../../config/document.ts'
 import { type Environment, setProxyVariables, variable } from '../../config/environment.ts'
 import { dialects } from '../../dialects/registry.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
@@ -54,7 +54,7 @@ async function examine(context: CommandContext): Promise<readonly Finding[]> {
   const loaded = loadConfig(inputs)
   const config = 'faults' in loaded ? undefined : loaded.config
   const [store, providers, local, gateway] = await Promise.all([
-    config && checkDatabase(config, await tryTo(() => readMasterSecrets(context)), clock.now()),
+    config && checkDatabase(config, await tryTo(Promise.try(readMasterSecrets, context)), clock.now()),
     config && !isSet('offline') ? checkProviders(config, clock) : undefined,
     config ? checkLocalServers(config) : [],
     checkGateway(settings, config),
@@ -63,7 +63,10 @@ async function examine(context: CommandContext): Promise<readonly Finding[]> {
   return [
     checkVersion(),
     ...('faults' in loaded
-      ? loaded.faults.map((fault) => wrong(area, formatFault(fault), adviceFor(fault)))
+      ? loaded.faults.map((fault) => {
+          const missing = 'provide it where the gateway is started, and here to check the rest'
+          return wrong(area, formatFault(fault), fault.isMissingHere ? missing : 'correct it there')
+        })
       : [ok(area, fileText(loaded.config, inputs.cwd))]),
     ...loaded.warnings.map((warning) => note(area, formatFault(warning), 'correct or unset it')),
     ...checkDataFolder(config?.dataFolder ?? settings.dataFolder),
@@ -74,10 +77,6 @@ async function examine(context: CommandContext): Promise<readonly Finding[]> {
     ...local,
     ...gateway,
   ]
-}
-
-function adviceFor({ isMissingHere }: ConfigFault): string {
-  return isMissingHere ? 'provide it where the gateway is started, and here to check the rest' : 'correct it there'
 }
 
 function fileText({ configPath, configFileExists }: Config, cwd: string): string {
@@ -91,7 +90,7 @@ export interface Finding {
   readonly area: string
   /** The finding. */
   readonly what: string
-  /** `note`: nothing is wrong, but something should be known or done. */
+  /** `note`: not a fault, but worth knowing. */
   readonly verdict: 'ok' | 'note' | 'wrong'
   /** The remedy; absent if the verdict is ok. */
   readonly advice?: string
@@ -400,7 +399,7 @@ async function checkToken({ url, token, tokenAbsence }: ClientSettings): Promise
   return wrong(area, `the token is not accepted (${answer?.status ?? 'no answer'})`, advice)
 }
 
-/** The model list as both families of clients ask for it. Nothing of the answer is certain. */
+/** Requests the model list as both families of clients do. The response may have any shape. */
 async function checkModels({ url, apiKey, dataFolder }: ClientSettings): Promise<readonly Finding[]> {
   const key = apiKey ?? firstKey(dataFolder)
   if (key === undefined) return [note('models', 'skipped: no API key is available', 'TOLLGATE_KEY=sk-tg-…')]

@@ -1,5 +1,5 @@
-// `tollgate import`: makes a configuration file from that of another gateway. It prints the file, or writes it where none is
-// yet, and lists by name what was not carried. Keys are referenced by variables; their values go to a file only on request.
+// `tollgate import`: converts the configuration of another gateway. It prints the file, or writes it if none exists, and
+// lists everything that was not imported. Keys are referenced by variables; their values go to a file only on request.
 
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'

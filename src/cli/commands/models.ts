@@ -294,12 +294,11 @@ async function tryReading(from: string, nowMs: number) {
   try {
     return await readPriceSource(from, nowMs)
   } catch (thrown) {
-    throw new Refusal(exitCodes.failed, `${from} is not a price list: ${cleanText(errorText(thrown))}`)
+    throw new Refusal(
+      exitCodes.failed,
+      `${from} is not a price list: ${cleanText(thrown instanceof Error ? thrown.message : String(thrown))}`,
+    )
   }
-}
-
-function errorText(thrown: unknown): string {
-  return thrown instanceof Error ? thrown.message : String(thrown)
 }
 
 const updateColumns: Columns<AnswerOf<'updatePrices'>['changed'][number]> = [

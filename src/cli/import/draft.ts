@@ -1,5 +1,5 @@
-// A configuration file in the making: what an importer found, as entries of tollgate.yaml, and by name what was not carried.
-// Keys are replaced by references to variables; their values are kept apart.
+// A draft of a configuration file: what an importer found, as entries of tollgate.yaml, and the names of what it could not
+// import. Keys are replaced by references to variables; their values are kept separately.
 
 import { stringify } from 'yaml'
 import { builtInModels } from '../../catalog/data/built-in.ts'
