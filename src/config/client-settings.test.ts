@@ -74,6 +74,8 @@ test('finds the gateway in a file that is wrong elsewhere, and reports the fault
   expect(withFile(wrongModels, { TOLLGATE_PORT: '9002' })[0]).toBe('http://127.0.0.1:9002')
   expect(withFile('server: { port: 9001 }\nmodels: [\n').slice(0, 2)).toEqual(['http://127.0.0.1:9001', '/data'])
   expect(withFile('server: { port: 9001, log: loud }')).toEqual(['http://127.0.0.1:9001', '/data', 'server.log'])
+  const wrongOrigin = 'server: { port: 9001, cors_origins: [x] }'
+  expect(withFile(wrongOrigin)).toEqual(['http://127.0.0.1:9001', '/data', 'server.cors_origins[0]'])
   // With TOLLGATE_URL the file does not matter.
   expect(withFile(wrongModels, { TOLLGATE_URL: 'http://gate.example' })).toEqual(['http://gate.example', '/here'])
   // Commands that work on the data folder do not guess which one a broken file meant.

@@ -67,12 +67,14 @@ export function setting<
   return { schema, ...row }
 }
 
+/** The name in Config of a setting or a section: `member` of its row, or else its name in the file. */
 export type MemberName<Key, Row> = Row extends { readonly member?: infer Member }
   ? Extract<Member, string> extends never
     ? Key
     : Extract<Member, string>
   : Key
 
+/** Without a default it may be undefined. */
 type SettingValue<Row> =
   Row extends Setting<infer Schema, string | undefined, infer Default>
     ? z.output<Schema> | (Default extends undefined ? undefined : never)
@@ -145,7 +147,7 @@ export function description(row: Setting): string {
   return `${help.charAt(0).toUpperCase()}${help.slice(1)}. Default${colon} ${plainText(defaultText(row))}.`
 }
 
-/** Without the code marks and links of Markdown. */
+/** Removes the code marks and links of Markdown. */
 export function plainText(markdown: string): string {
   return markdown.replace(/\[([^\]]*)\]\([^)]*\)/g, '$1').replaceAll('`', '')
 }

@@ -53,8 +53,9 @@ export interface ConfigSourceOptions {
   readonly intervalMs?: number
 }
 
-/** Members of Config that only change with a restart, and their names in the file or the variable. */
+/** Members of Config that only change with a restart, each with its name in the file or its variable. */
 const fixedMembers: readonly (readonly [member: keyof Config, name: string])[] = [
+  // The settings of `server` are members of Config itself.
   ...Object.entries<Setting>(sections.server.settings).flatMap(([key, { member, needsRestart }]) =>
     needsRestart ? [[(member ?? key) as keyof Config, `server.${key}`] as const] : [],
   ),
