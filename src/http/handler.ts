@@ -6,7 +6,7 @@ import { type ModelPath, type Operation, operations } from '../dialects/surface.
 import { Failure, invalidRequest } from '../kernel/failure.ts'
 import { createId, type RequestId } from '../kernel/ids.ts'
 import { nearestNames } from '../kernel/nearest.ts'
-import { type Answer, requestIdHeaders, setHeader } from '../pipeline/answer.ts'
+import { type AnyAnswer, requestIdHeaders, setHeader } from '../pipeline/answer.ts'
 import type { ClientRequest, Connection } from '../pipeline/exchange.ts'
 import type { RunRequest } from '../pipeline/run.ts'
 import { hideKeys } from '../tenancy/api-key.ts'
@@ -84,8 +84,8 @@ interface HandlerSettings {
   readonly storeResponses: boolean
 }
 
-export type Handler = (request: Request, server: SocketControl) => Answer | Promise<Answer>
-type OperationHandler = (request: ClientRequest, server: SocketControl) => Answer | Promise<Answer>
+export type Handler = (request: Request, server: SocketControl) => AnyAnswer | Promise<AnyAnswer>
+type OperationHandler = (request: ClientRequest, server: SocketControl) => AnyAnswer | Promise<AnyAnswer>
 
 /** Handles any path. `exact`: what it does for the usual spelling of the busiest ones, without a `Request`. */
 export type PathHandler = Handler & { readonly exact: Readonly<Record<string, OperationHandler>> }
@@ -186,7 +186,7 @@ export function createHandler(deps: HandlerDependencies): PathHandler {
 
 /** While leaving, a proxy that reuses connections must not find one closed just as it sends the next request. */
 function outermost<Served extends ClientRequest>(
-  inner: (request: Served, server: SocketControl) => Answer | Promise<Answer>,
+  inner: (request: Served, server: SocketControl) => AnyAnswer | Promise<AnyAnswer>,
   { settings, shutdown }: HandlerDependencies,
 ): typeof inner {
   const handle = withCors(inner, settings)
@@ -194,7 +194,7 @@ function outermost<Served extends ClientRequest>(
     shutdown.phase === 'serving' ? handle(request, server) : lastOnItsConnection(handle(request, server))
 }
 
-async function lastOnItsConnection(answer: Answer | Promise<Answer>): Promise<Answer> {
+async function lastOnItsConnection(answer: AnyAnswer | Promise<AnyAnswer>): Promise<AnyAnswer> {
   return withClose(await answer)
 }
 
@@ -256,11 +256,12 @@ function plainText(status: number, line?: string): Response {
 async function withRequestId(answer: Response | Promise<Response>): Promise<Response> {
   const response = await answer
   if (response.headers.has('request-id')) return response
-  for (const [name, value] of Object.entries(requestIdHeaders(createId('req')))) response.headers.set(name, value)
+  for (const [name, value] of Object.entries(requestIdHeaders(createId('req'))))
+    response.headers.set(name, String(value))
   return response
 }
 
-function withClose(answer: Answer): Answer {
+function withClose(answer: AnyAnswer): AnyAnswer {
   setHeader(answer, 'connection', 'close')
   return answer
 }
@@ -346,7 +347,7 @@ function isPublicApi({ url }: ClientRequest): boolean {
 
 /** Answers preflights, and lets pages of the allowed origins read answers. Costs nothing while there are no origins. */
 function withCors<Served extends ClientRequest>(
-  handler: (request: Served, server: SocketControl) => Answer | Promise<Answer>,
+  handler: (request: Served, server: SocketControl) => AnyAnswer | Promise<AnyAnswer>,
   settings: HandlerDependencies['settings'],
 ): typeof handler {
   return (request, server) => {
@@ -371,7 +372,7 @@ function preflight(request: ClientRequest, headers: Record<string, string>): Res
   })
 }
 
-async function allow(answering: Answer | Promise<Answer>, headers: Record<string, string>): Promise<Answer> {
+async function allow(answering: AnyAnswer | Promise<AnyAnswer>, headers: Record<string, string>): Promise<AnyAnswer> {
   const answer = await answering
   for (const [name, value] of Object.entries(headers)) setHeader(answer, name, value)
   return answer

@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs'
 import type { Clock } from '../kernel/clock.ts'
-import type { Answer } from '../pipeline/answer.ts'
+import { Answer, type AnyAnswer } from '../pipeline/answer.ts'
 import type { ClientRequest } from '../pipeline/exchange.ts'
 import type { Handler, PathHandler, SocketControl } from './handler.ts'
 import { isPlainPath, sentPath } from './request.ts'
@@ -44,19 +44,25 @@ export function listen(options: ListenOptions) {
   const exactPaths = new Map(Object.entries(exact))
   /** Of requests that are handed on as a `Request`. */
   const addresses = new WeakMap<object, IncomingRequest>()
-  const serve = (request: IncomingRequest, socket: SocketControl): Answer | Promise<Answer> => {
+  const serve = async (request: IncomingRequest, socket: SocketControl): Promise<Answer> => {
     const path = sentPath(request.url)
     // A path that is spelled exactly so is plain.
     const known = exactPaths.get(path)
-    if (known) return known(request, socket)
-    if (!isPlainPath(utf8Of(path))) return refusePath(request)
+    if (known) return toAnswer(await known(request, socket))
+    if (!isPlainPath(utf8Of(path))) return toAnswer(refusePath(request))
     const whole = toRequest(request)
     addresses.set(whole, request)
-    return handler(whole, socket)
+    return toAnswer(await handler(whole, socket))
   }
   let server: HttpServer
   try {
-    server = new HttpServer({ ...options, connectionsMax: connectionLimit(), sharesPort, serve })
+    server = new HttpServer({
+      ...options,
+      onDefect: (error) => toAnswer(options.onDefect(error)),
+      connectionsMax: connectionLimit(),
+      sharesPort,
+      serve,
+    })
   } catch (error) {
     return new ListenFault(error instanceof Error && 'code' in error ? String(error.code) : 'unknown')
   }
@@ -102,6 +108,21 @@ function toRequest(request: IncomingRequest): Request {
     headers: [...headers],
     body: takesBody ? bodyOf(request) : null,
     signal: leaving.signal,
+  })
+}
+
+function toAnswer(answer: AnyAnswer): Answer {
+  if (answer instanceof Answer) return answer
+  const { status, body } = answer
+  const headers = { ...Object.fromEntries(answer.headers), 'set-cookie': answer.headers.getSetCookie() }
+  if (!body) return new Answer(status, headers)
+  const reader = body.getReader()
+  return new Answer(status, headers, {
+    async run(sink) {
+      await sink.write(new Uint8Array(0))
+      for (let piece = await reader.read(); !piece.done; piece = await reader.read()) await sink.write(piece.value)
+    },
+    clientLeft: () => reader.cancel(),
   })
 }
 

@@ -2,8 +2,8 @@ import { afterAll, expect, test } from 'bun:test'
 import { openOwnSocket } from '../../test/parts/own-socket.ts'
 import { connect, type RawConnection } from '../../test/parts/raw-client.ts'
 import { systemClock } from '../kernel/clock.ts'
-import { type Answer, type AnswerSink, PlainAnswer } from '../pipeline/answer.ts'
-import { HttpServer, type IncomingRequest } from './server.ts'
+import { Answer, type AnswerSink, type AnswerStream, BrokenOff } from '../pipeline/answer.ts'
+import { HttpServer, type IncomingRequest, type ServerOptions } from './server.ts'
 
 // Over bare sockets. What the gateway makes of odd requests: test/bad-http.test.ts; of slow and leaving clients:
 // test/slow-readers.test.ts and test/hostile.
@@ -19,11 +19,11 @@ afterAll(() => {
   }
 })
 
-const onDefect = (error: unknown) => new Response(String(error), { status: 500 })
+const showDefect = (error: unknown) => new Answer(500, {}, String(error))
 
 function start(
   serve: (request: IncomingRequest) => Answer | Promise<Answer>,
-  { idleSeconds = 60, connectionsMax = 10_000 } = {},
+  { idleSeconds = 60, connectionsMax = 10_000, onDefect = showDefect }: Partial<ServerOptions> = {},
 ) {
   const place = { host: '127.0.0.1', port: 0, sharesPort: false, idleSeconds, connectionsMax, clock: systemClock }
   const server = new HttpServer({ ...place, serve, onDefect })
@@ -44,9 +44,11 @@ const bytes = (words: string) => new Uint8Array(Buffer.from(words))
 /** Answers with the method, the target and the body. */
 const echo = start(async (request) => {
   const body = text(await request.bytes())
-  return new PlainAnswer(bytes(`${request.method} ${request.url} ${body}`), {
-    'x-host': request.headers.get('host') ?? '',
-  })
+  return new Answer(
+    200,
+    { 'x-host': request.headers.get('host') ?? '' },
+    bytes(`${request.method} ${request.url} ${body}`),
+  )
 })
 
 async function answers(connection: RawConnection, count: number): Promise<string[]> {
@@ -122,7 +124,7 @@ test('a large body arrives whole, and the connection takes another request', asy
 })
 
 test('an answer does not wait for a body that nobody reads, and the rest of it is thrown away', async () => {
-  const { connect } = start(() => new Response('no', { status: 401 }))
+  const { connect } = start(() => new Answer(401, {}, 'no'))
   const connection = await connect()
   await connection.send('POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 2000000\r\n\r\n')
   expect(await connection.response()).toMatchObject({ status: 401, body: 'no' })
@@ -133,9 +135,9 @@ test('an answer does not wait for a body that nobody reads, and the rest of it i
 test('a client that asks whether to send its body is told when the body is read', async () => {
   const asked = Promise.withResolvers<void>()
   const { connect } = start(async (request) => {
-    if (request.method === 'GET') return new Response('ok')
+    if (request.method === 'GET') return new Answer(200, {}, 'ok')
     await asked.promise
-    return new PlainAnswer(await request.bytes(), {})
+    return new Answer(200, {}, await request.bytes())
   })
   const connection = await connect()
   await connection.send('POST / HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: 2\r\n\r\n')
@@ -151,7 +153,7 @@ test('a client that asks whether to send its body is told when the body is read'
 })
 
 test('a client that asks and is refused gets no 100, and the connection ends', async () => {
-  const { connect } = start(() => new Response('no', { status: 401 }))
+  const { connect } = start(() => new Answer(401, {}, 'no'))
   const connection = await connect()
   await connection.send('POST / HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: 2\r\n\r\n')
   const received = await connection.until('no')
@@ -195,12 +197,11 @@ const whole = (head: string) => ({
 })
 
 test.each([
-  ['a text', () => new Response('héllo'), { length: 6, isChunked: false }],
-  ['nothing', () => new Response(null, { status: 303 }), { length: 0, isChunked: false }],
-  ['204', () => new Response(null, { status: 204 }), { length: Number.NaN, isChunked: false }],
-  ['bytes', () => new Response(new Uint8Array(70_000)), { length: 70_000, isChunked: false }],
-  ['a stream', () => new Response(slowly('a', 'b')), { length: Number.NaN, isChunked: true }],
-  ['a plain answer', () => new PlainAnswer(new Uint8Array(3), {}), { length: 3, isChunked: false }],
+  ['a text', () => new Answer(200, {}, 'héllo'), { length: 6, isChunked: false }],
+  ['nothing', () => new Answer(303, {}), { length: 0, isChunked: false }],
+  ['204', () => new Answer(204, {}), { length: Number.NaN, isChunked: false }],
+  ['bytes', () => new Answer(200, {}, new Uint8Array(70_000)), { length: 70_000, isChunked: false }],
+  ['a stream', () => new Answer(200, {}, slowly('a', 'b')), { length: Number.NaN, isChunked: true }],
 ])('the length of %s is known to the client', async (_, answer, framing) => {
   const { connect } = start(() => answer())
   const connection = await connect()
@@ -210,7 +211,9 @@ test.each([
 })
 
 test('a HEAD has the head of a GET and no body', async () => {
-  const { connect } = start((request) => (request.url === '/slow' ? new Response(slowly('a')) : new Response('hello')))
+  const { connect } = start((request) =>
+    request.url === '/slow' ? new Answer(200, {}, slowly('a')) : new Answer(200, {}, 'hello'),
+  )
   const connection = await connect()
   for (const path of ['/', '/slow', '/']) {
     await connection.send(`HEAD ${path} HTTP/1.1\r\nhost: x\r\n\r\n`)
@@ -220,59 +223,64 @@ test('a HEAD has the head of a GET and no body', async () => {
 })
 
 /** A stream whose pieces come later. */
-function slowly(...pieces: string[]): ReadableStream<Uint8Array> {
-  return new ReadableStream<Uint8Array>({
-    async pull(controller) {
-      await Bun.sleep(1)
-      const piece = pieces.shift()
-      if (piece === undefined) controller.close()
-      else controller.enqueue(bytes(piece))
+function slowly(...pieces: string[]): AnswerStream {
+  return {
+    async run(sink) {
+      for (const piece of pieces) {
+        await Bun.sleep(1)
+        await sink.write(bytes(piece))
+      }
     },
-  })
+    clientLeft: async () => {},
+  }
 }
 
-test('headers of a stream are sent before its first piece', async () => {
-  const { connect } = start(() => new Response(new ReadableStream({ pull: () => new Promise(() => {}) })))
+test('a stream can have its headers sent before its first piece', async () => {
+  const run = async (sink: AnswerSink) => {
+    sink.write(new Uint8Array(0))
+    await new Promise(() => {})
+  }
+  const { connect } = start(() => new Answer(200, {}, { run, clientLeft: async () => {} }))
   const connection = await connect()
   await connection.send('GET / HTTP/1.1\r\nhost: x\r\n\r\n')
   await connection.until('\r\n\r\n')
 })
 
-test('a stream that fails breaks its answer off', async () => {
-  const failing = new ReadableStream<Uint8Array>({
-    async pull(controller) {
-      await Bun.sleep(1)
-      controller.error(new Error('half a file'))
-    },
+test('a stream that has reported its failure breaks its answer off, and is not reported again', async () => {
+  const reported: unknown[] = []
+  const run = async (sink: AnswerSink) => {
+    sink.write(bytes('half a file'))
+    await Bun.sleep(1)
+    throw new BrokenOff()
+  }
+  const { connect } = start(() => new Answer(200, {}, { run, clientLeft: async () => {} }), {
+    onDefect: (error) => new Answer(500, {}, `${reported.push(error)}`),
   })
-  const { connect } = start(() => new Response(failing))
   const connection = await connect()
   await connection.send('GET / HTTP/1.1\r\nhost: x\r\n\r\n')
   await connection.closed
+  expect(connection.received()).toContain('half a file')
   expect(connection.received()).not.toContain('0\r\n\r\n')
+  expect(reported).toEqual([])
 })
 
 test('cookies stay apart', async () => {
-  const headers = new Headers([
-    ['set-cookie', 'a=1, x'],
-    ['set-cookie', 'b=2'],
-  ])
-  const { connect } = start(() => new Response('', { headers }))
+  const { connect } = start(() => new Answer(200, { 'set-cookie': ['a=1, x', 'b=2'] }))
   const connection = await connect()
   await connection.send('GET / HTTP/1.1\r\nhost: x\r\n\r\n')
   const head = await connection.until('\r\n\r\n')
   expect(head.match(/^set-cookie: .*$/gim)).toEqual(['set-cookie: a=1, x', 'set-cookie: b=2'])
 })
 
-test('a header cannot start another line', async () => {
-  const { connect } = start(() => new PlainAnswer(bytes('x'), { 'x-a': 'b\r\nx-c: d' }))
+test.each([['b\r\nx-c: d'], [['a', 'b\r\nx-c: d']]])('the header %j cannot start another line', async (value) => {
+  const { connect } = start(() => new Answer(200, { 'x-a': value }, 'x'))
   const connection = await connect()
   await connection.send('GET / HTTP/1.1\r\nhost: x\r\n\r\n')
   expect(await connection.response()).toMatchObject({ status: 500 })
 })
 
 test('a client of HTTP/1.0 gets a stream without chunks, and then the end', async () => {
-  const { connect } = start(() => new Response(slowly('a', 'b')))
+  const { connect } = start(() => new Answer(200, {}, slowly('a', 'b')))
   const connection = await connect()
   await connection.send('GET / HTTP/1.0\r\n\r\n')
   await connection.closed
@@ -295,7 +303,7 @@ test('a client of HTTP/1.0 can keep its connection', async () => {
 })
 
 test('a stream to a client of HTTP/1.0 ends its connection, even one that is kept', async () => {
-  const { connect } = start(() => new Response(slowly('a', 'b')))
+  const { connect } = start(() => new Answer(200, {}, slowly('a', 'b')))
   const connection = await connect()
   await connection.send('GET / HTTP/1.0\r\nconnection: keep-alive\r\n\r\n')
   await connection.closed
@@ -306,7 +314,9 @@ test('a stream to a client of HTTP/1.0 ends its connection, even one that is kep
 function written() {
   const sink = Promise.withResolvers<AnswerSink>()
   const left = Promise.withResolvers<void>()
-  const answer = new PlainAnswer(
+  const answer = new Answer(
+    200,
+    {},
     {
       run(to) {
         sink.resolve(to)
@@ -314,7 +324,6 @@ function written() {
       },
       clientLeft: async () => left.resolve(),
     },
-    {},
   )
   return { answer, sink: sink.promise, left: left.promise }
 }
@@ -366,7 +375,7 @@ test('a client is served no further request before it has taken the answer to th
   const targets: string[] = []
   const { connect } = start((request) => {
     targets.push(request.url)
-    return request.url === '/first' ? answer : new PlainAnswer(bytes('short'), {})
+    return request.url === '/first' ? answer : new Answer(200, {}, bytes('short'))
   })
   const connection = await connect()
   connection.pause()
@@ -388,7 +397,7 @@ test('a client is served no further request before it has taken the answer to th
 })
 
 test('a client that closes its sending side after its answer was sent gets all of it', async () => {
-  const { connect } = start(() => new PlainAnswer(new Uint8Array(400_000), {}))
+  const { connect } = start(() => new Answer(200, {}, new Uint8Array(400_000)))
   const connection = await connect()
   connection.pause()
   await connection.send('GET / HTTP/1.1\r\nhost: x\r\n\r\n')
@@ -404,7 +413,10 @@ test('a client that closes its sending side after its answer was sent gets all o
 })
 
 test('the time that a client may be silent starts again when it takes part of its answer', () => {
-  const { socket, tell } = openOwnSocket({ serve: () => new PlainAnswer(new Uint8Array(300_000), {}), onDefect })
+  const { socket, tell } = openOwnSocket({
+    serve: () => new Answer(200, {}, new Uint8Array(300_000)),
+    onDefect: showDefect,
+  })
   socket.room = 1000
   tell('data', bytes('GET / HTTP/1.1\r\nhost: x\r\n\r\n'))
   socket.calls.length = 0
@@ -416,7 +428,10 @@ test('the time that a client may be silent starts again when it takes part of it
 })
 
 test('between requests a connection may be silent for twelve minutes', () => {
-  const { socket, tell } = openOwnSocket({ serve: () => new PlainAnswer(new Uint8Array(3000), {}), onDefect })
+  const { socket, tell } = openOwnSocket({
+    serve: () => new Answer(200, {}, new Uint8Array(3000)),
+    onDefect: showDefect,
+  })
   for (let requests = 0; requests < 2; requests++) {
     tell('data', bytes('GET / HTTP/1.1\r\nhost: x\r\n\r\n'))
     for (let minutes = 1; minutes < 12; minutes++) {
@@ -430,7 +445,10 @@ test('between requests a connection may be silent for twelve minutes', () => {
 })
 
 test('a head has a minute from its first byte on, and no more for each further one', () => {
-  const { socket, tell } = openOwnSocket({ serve: () => new PlainAnswer(new Uint8Array(3000), {}), onDefect })
+  const { socket, tell } = openOwnSocket({
+    serve: () => new Answer(200, {}, new Uint8Array(3000)),
+    onDefect: showDefect,
+  })
   tell('data', bytes('GET / HTTP/1.1\r\nhost: x\r\n\r\n'))
   socket.calls.length = 0
   tell('data', bytes('GET / HTT'))
@@ -441,7 +459,7 @@ test('a head has a minute from its first byte on, and no more for each further o
 })
 
 test('a connection on which nothing is asked is closed after a minute', () => {
-  const { socket, tell } = openOwnSocket({ serve: () => new PlainAnswer(new Uint8Array(0), {}), onDefect })
+  const { socket, tell } = openOwnSocket({ serve: () => new Answer(200, {}, new Uint8Array(0)), onDefect: showDefect })
   tell('timeout')
   expect(socket.calls).toEqual(['timeout 60', 'end'])
 })
@@ -450,9 +468,9 @@ test('a client that does not take its last answer is not waited for without a li
   const { socket, tell } = openOwnSocket({
     serve(_, control) {
       control.timeout(0)
-      return new PlainAnswer(new Uint8Array(300_000), { connection: 'close' })
+      return new Answer(200, { connection: 'close' }, new Uint8Array(300_000))
     },
-    onDefect,
+    onDefect: showDefect,
   })
   socket.room = 1000
   tell('data', bytes('GET / HTTP/1.1\r\nhost: x\r\n\r\n'))
@@ -460,7 +478,7 @@ test('a client that does not take its last answer is not waited for without a li
 })
 
 test('an answer that is on its way is not reset when its client is slow to close', () => {
-  const { socket, tell } = openOwnSocket({ serve: () => new PlainAnswer(new Uint8Array(3), {}), onDefect })
+  const { socket, tell } = openOwnSocket({ serve: () => new Answer(200, {}, new Uint8Array(3)), onDefect: showDefect })
   tell('data', bytes('GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n'))
   tell('drain')
   expect(socket.calls.slice(-2)).toEqual(['shutdown', 'timeout 8'])
@@ -488,41 +506,33 @@ test('an answer learns that its client has left, and the body that it sends no m
 
 test('a streamed answer that fails by a defect is reported and broken off', async () => {
   const reported = Promise.withResolvers<unknown>()
-  const place = {
-    host: '127.0.0.1',
-    port: 0,
-    sharesPort: false,
-    idleSeconds: 60,
-    connectionsMax: 100,
-    clock: systemClock,
-  }
   const run = async (sink: AnswerSink) => {
     sink.write(bytes('half'))
     throw new Error('a defect')
   }
-  const serve = () => new PlainAnswer({ run, clientLeft: async () => {} }, {})
-  const onDefect = (error: unknown) => {
-    reported.resolve(error)
-    return new Response()
-  }
-  const server = new HttpServer({ ...place, serve, onDefect })
-  servers.push(server)
-  const connection = await connect(`http://127.0.0.1:${server.port}`)
+  const { connect } = start(() => new Answer(200, {}, { run, clientLeft: async () => {} }), {
+    onDefect(error) {
+      reported.resolve(error)
+      return new Answer(500, {})
+    },
+  })
+  const connection = await connect()
   await connection.send('GET / HTTP/1.1\r\nhost: x\r\n\r\n')
   expect(String(await reported.promise)).toBe('Error: a defect')
   await connection.closed
   expect(connection.received()).not.toContain('0\r\n\r\n')
 })
 
-test('a response that cannot be sent ends only its own connection', async () => {
+test('an answer that cannot be sent ends only its own connection', async () => {
   const reported: unknown[] = []
-  const used = new Response('read before')
-  await used.text()
+  const run = () => {
+    throw new Error('a defect')
+  }
   const { socket, tell } = openOwnSocket({
-    serve: () => used,
+    serve: async () => new Answer(200, {}, { run, clientLeft: async () => {} }),
     onDefect(error) {
       reported.push(error)
-      return new Response()
+      return new Answer(500, {})
     },
   })
   tell('data', bytes('GET / HTTP/1.1\r\nhost: x\r\n\r\n'))
@@ -538,8 +548,8 @@ test.each([
 ])('%s: %p is reported as a defect %d times', (_, code, times) => {
   const reported: unknown[] = []
   const { tell } = openOwnSocket({
-    serve: () => new Response(),
-    onDefect: (error) => new Response(`${reported.push(error)}`),
+    serve: () => new Answer(200, {}),
+    onDefect: (error) => new Answer(500, {}, `${reported.push(error)}`),
   })
   tell('error', Object.assign(new Error(), code === undefined ? {} : { code }))
   expect(reported).toHaveLength(times)
@@ -565,7 +575,7 @@ test('a body that stops being chunks fails its reader, and the answer is the las
   const { connect } = start(async (request) => {
     began.resolve()
     const read = await request.bytes().then(text, () => 'broken')
-    return new PlainAnswer(bytes(read), {})
+    return new Answer(200, {}, bytes(read))
   })
   const connection = await connect()
   await connection.send('POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n')
@@ -577,7 +587,7 @@ test('a body that stops being chunks fails its reader, and the answer is the las
 
 test('an idle connection is closed for a new one if there are too many', async () => {
   const answering = Promise.withResolvers<Answer>()
-  const short = new PlainAnswer(bytes('short'), {})
+  const short = new Answer(200, {}, bytes('short'))
   const { server, connect } = start(({ url }) => (url === '/wait' ? answering.promise : short), { connectionsMax: 2 })
   const [busy, idle] = [await connect(), await connect()]
   await busy.send('GET /wait HTTP/1.1\r\nhost: x\r\n\r\n')
@@ -591,12 +601,12 @@ test('an idle connection is closed for a new one if there are too many', async (
   // Both are busy.
   const last = await connect()
   await last.closed
-  answering.resolve(new PlainAnswer(bytes('late'), {}))
+  answering.resolve(new Answer(200, {}, bytes('late')))
   expect([...(await answers(busy, 1)), ...(await answers(next, 1))]).toEqual(['late', 'late'])
 })
 
 test('connections that clients keep after their last answer count too', async () => {
-  const { server } = start(() => new Response(), { connectionsMax: 2 })
+  const { server } = start(() => new Answer(200, {}), { connectionsMax: 2 })
   for (let times = 0; times < 4; times++) {
     const refused = Promise.withResolvers<void>()
     const socket = await Bun.connect({
@@ -613,7 +623,7 @@ test('connections that clients keep after their last answer count too', async ()
 })
 
 test('stopping does not wait for the rest of a request that was answered', async () => {
-  const { server, connect } = start(() => new Response('no', { status: 401 }), { idleSeconds: 0 })
+  const { server, connect } = start(() => new Answer(401, {}, 'no'), { idleSeconds: 0 })
   const connection = await connect()
   await connection.send('POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\nabc')
   expect(await connection.response()).toMatchObject({ status: 401 })
@@ -628,7 +638,7 @@ test('stopping closes idle connections, and others after their answer', async ()
   while (server.running === 0) await Bun.sleep(1)
   const stopped = server.stop()
   await idle.closed
-  answering.resolve(new PlainAnswer(bytes('last'), {}))
+  answering.resolve(new Answer(200, {}, bytes('last')))
   const last = await busy.response()
   expect(last).toMatchObject({ body: 'last' })
   expect(last === 'closed' ? null : last.headers.get('connection')).toBe('close')

@@ -5,7 +5,7 @@
 import type { Socket, SocketHandler, TCPSocketListener } from 'bun'
 import type { Clock } from '../kernel/clock.ts'
 import { assert } from '../kernel/failure.ts'
-import type { Answer, AnswerHeaders, AnswerSink, AnswerStream } from '../pipeline/answer.ts'
+import { type Answer, type AnswerHeaders, type AnswerSink, type AnswerStream, BrokenOff } from '../pipeline/answer.ts'
 import { Cancellation } from '../pipeline/deadline.ts'
 import type { ClientRequest } from '../pipeline/exchange.ts'
 import { carriageReturn, lineFeed } from '../wire/bytes.ts'
@@ -23,7 +23,7 @@ export interface ServerOptions {
   readonly connectionsMax: number
   serve(request: IncomingRequest, socket: SocketControl): Answer | Promise<Answer>
   /** The response to an unexpected error; its details go to the log, never to the caller. */
-  onDefect(error: unknown): Response
+  onDefect(error: unknown): Answer
 }
 
 export class HttpServer {
@@ -442,7 +442,7 @@ class ServerConnection implements SocketControl, AnswerSink {
     } catch (error) {
       answering = options.onDefect(error)
     }
-    if (answering instanceof Promise) void this.#answerLater(answering, request)
+    if (answering instanceof Promise) void this.#answerLater(answering, request).catch((error) => this.#fail(error))
     else this.#answer(answering, request)
   }
 
@@ -458,17 +458,23 @@ class ServerConnection implements SocketControl, AnswerSink {
 
   #answer(answer: Answer, request: IncomingRequest): void {
     if (this.#request !== request) return abandon(answer, this.server)
-    if (answer instanceof Response) return void this.#sendResponse(answer, request).catch((error) => this.#fail(error))
-    const { body, headers } = answer
-    const lines = plainLines(headers, this.server.dateLine())
+    const { status, headers, body } = answer
+    const lines = linesOf(status, headers, this.server.dateLine())
     if (lines instanceof Error) {
       abandon(answer, this.server)
       return this.#answer(this.server.options.onDefect(lines), request)
     }
-    if (hasToken(headers.connection, 'close')) this.#isLast = true
-    if (body instanceof Uint8Array) return this.#sendWhole(lines, body)
-    this.#sendHead(lines, true)
-    this.#runStream(body)
+    if (headers.connection === 'close') this.#isLast = true
+    const isHead = request.method === 'HEAD'
+    if (status === 204 || status === 304) {
+      abandon(answer, this.server)
+      return this.#sendLast(Buffer.from(`${lines}${this.#closing()}\r\n`, 'latin1'))
+    }
+    if (body instanceof Uint8Array) return this.#sendWhole(lines, body, !isHead)
+    this.#sendHead(lines, !isHead)
+    if (!isHead) return this.#runStream(body)
+    leave(body, this.server)
+    this.#finish()
   }
 
   #runStream(stream: AnswerStream): void {
@@ -478,28 +484,11 @@ class ServerConnection implements SocketControl, AnswerSink {
         if (this.#stream === stream) this.end()
       },
       (error) => {
-        // A `Response` that fails has reported it. The client must see that its answer is not complete.
-        if (!(stream instanceof ResponseBody)) this.server.options.onDefect(error)
+        // The client must see that its answer is not complete.
+        if (!(error instanceof BrokenOff)) this.server.options.onDefect(error)
         if (this.#stream === stream) this.close()
       },
     )
-  }
-
-  async #sendResponse(response: Response, request: IncomingRequest): Promise<void> {
-    const { status, headers } = response
-    if (hasToken(headers.get('connection'), 'close')) this.#isLast = true
-    const body = new ResponseBody(response)
-    const whole = await body.readWhole()
-    if (this.#request !== request) return leave(body, this.server)
-    const lines = linesOf(status, headers, this.server.dateLine())
-    if (status === 204 || status === 304) this.#sendLast(Buffer.from(`${lines}${this.#closing()}\r\n`, 'latin1'))
-    else if (whole) this.#sendWhole(lines, whole, request.method !== 'HEAD')
-    else {
-      this.#sendHead(lines)
-      if (request.method !== 'HEAD') return this.#runStream(body)
-      leave(body, this.server)
-      this.#finish()
-    }
   }
 
   // Writing.
@@ -534,7 +523,7 @@ class ServerConnection implements SocketControl, AnswerSink {
   }
 
   write(bytes: Uint8Array): Promise<void> | undefined {
-    if (this.#isClosed || bytes.length === 0) return undefined
+    if (this.#isClosed || (bytes.length === 0 && this.#heldHead === '')) return undefined
     if (this.#isChunked) this.#sendChunk(bytes)
     else this.#send(bytes)
     this.#arm()
@@ -715,83 +704,32 @@ function statusLine(status: number): string {
 /** Written by the server itself. */
 const framingHeaders = new Set(['content-length', 'transfer-encoding', 'connection', 'date'])
 
-function linesOf(status: number, headers: Headers, date: string): string {
-  let lines = statusLine(status) + date
-  for (const [name, value] of headers) if (!framingHeaders.has(name)) lines += `${name}: ${value}\r\n`
-  return lines
-}
-
 /** Reused: a text that grows by each header would leave a chain of texts behind. */
 const parts: string[] = []
 
 /** An error if a header would break out of its line. */
-function plainLines(headers: AnswerHeaders, date: string): string | Error {
+function linesOf(status: number, headers: AnswerHeaders, date: string): string | Error {
   parts.length = 0
-  parts.push('HTTP/1.1 200 OK\r\n', date)
+  parts.push(statusLine(status), date)
   for (const name in headers) {
-    const value = headers[name] as string
-    if (!fieldValue.test(value)) return new TypeError(`the header ${name} has a character that headers cannot have`)
-    if (name !== 'connection') parts.push(name, ': ', value, crlf)
+    if (framingHeaders.has(name)) continue
+    const value = headers[name] ?? ''
+    const isValid = typeof value === 'string' ? addLine(name, value) : value.every((each) => addLine(name, each))
+    if (!isValid) return new TypeError(`the header ${name} has a character that headers cannot have`)
   }
   return parts.join('')
 }
 
+function addLine(name: string, value: string): boolean {
+  parts.push(name, ': ', value, crlf)
+  return fieldValue.test(value)
+}
+
 /** The client left before its answer. */
 function abandon(answer: Answer, server: HttpServer): void {
-  const body = answer instanceof Response ? new ResponseBody(answer) : answer.body
-  if (!(body instanceof Uint8Array)) leave(body, server)
+  if (!(answer.body instanceof Uint8Array)) leave(answer.body, server)
 }
 
 function leave(stream: AnswerStream, { options }: HttpServer): void {
   stream.clientLeft().catch(options.onDefect)
-}
-
-/** More of a body is sent as it comes, even if all of it is there. */
-const wholeMax = 1024 * 1024
-const later = Symbol('later')
-
-/** The body of a `Response`, which may be a text, bytes or a stream. */
-class ResponseBody implements AnswerStream {
-  readonly #reader: ReadableStreamDefaultReader<Uint8Array> | undefined
-  readonly #read: Uint8Array[] = []
-  #reading: Promise<{ done: boolean; value?: Uint8Array | undefined }> | undefined
-
-  constructor({ body }: Response) {
-    this.#reader = body?.getReader() as ReadableStreamDefaultReader<Uint8Array> | undefined
-  }
-
-  /** All of it, if it is there without waiting. */
-  async readWhole(): Promise<Uint8Array | undefined> {
-    let length = 0
-    while (this.#reader && length <= wholeMax) {
-      this.#reading = this.#reader.read()
-      // A rejected read is reported when it is read again.
-      const piece = await Promise.race([this.#reading.catch(() => later), nextTurn()])
-      if (typeof piece !== 'object') return undefined
-      this.#reading = undefined
-      if (piece.done) break
-      this.#read.push(piece.value as Uint8Array)
-      length += piece.value?.length ?? 0
-    }
-    if (length > wholeMax) return undefined
-    return this.#read.length === 1 ? this.#read[0] : Buffer.concat(this.#read)
-  }
-
-  async run(sink: AnswerSink): Promise<void> {
-    for (const piece of this.#read) await sink.write(piece)
-    for (;;) {
-      const { done, value } = (await (this.#reading ?? this.#reader?.read())) ?? { done: true }
-      this.#reading = undefined
-      if (done || !value) return
-      await sink.write(value)
-    }
-  }
-
-  async clientLeft(): Promise<void> {
-    await this.#reader?.cancel()
-  }
-}
-
-function nextTurn(): Promise<typeof later> {
-  return new Promise((resolve) => setImmediate(resolve, later))
 }

@@ -1,5 +1,5 @@
-// What a request is answered with: a `Response`, or on the busiest paths a plain object, because the headers and the stream
-// of a `Response` cost as much as the rest of the answer (docs/decisions/0083).
+// What a request is answered with, and the headers of answers. An `Answer` is not the runtime's `Response`, whose headers and
+// stream cost as much as the rest of a short answer (docs/decisions/0083).
 
 import type { Warning } from '../dialects/canonical/translation.ts'
 import type { Dialect, LimitViews } from '../dialects/dialect.ts'
@@ -9,11 +9,12 @@ import type { Candidate } from '../routing/plan.ts'
 import type { RequestHeaders } from '../wire/http-message.ts'
 import type { Exchange } from './exchange.ts'
 
-export type AnswerHeaders = Record<string, string>
+/** Names are in lower case. A list is sent as one header for each of its values, which only `set-cookie` needs. */
+export type AnswerHeaders = Record<string, string | readonly string[]>
 
 /** Where a streamed answer is written to. */
 export interface AnswerSink {
-  /** A promise if the client's socket takes no more for now; it resolves when everything was taken. */
+  /** A promise if the client's socket takes no more for now; it resolves when everything was taken. No bytes: only the headers. */
   write(bytes: Uint8Array): Promise<void> | undefined
   end(last?: Uint8Array): void
 }
@@ -24,16 +25,31 @@ export interface AnswerStream {
   clientLeft(): Promise<void>
 }
 
-export class PlainAnswer {
-  constructor(
-    readonly body: Uint8Array | AnswerStream,
-    readonly headers: AnswerHeaders,
-  ) {}
+/** Thrown by a stream that has reported its failure itself: the client must see that its answer is not complete. */
+export class BrokenOff extends Error {
+  override readonly name = 'BrokenOff'
 }
 
-export type Answer = Response | PlainAnswer
+const noBytes = new Uint8Array(0)
+const encoder = new TextEncoder()
 
-export function setHeader(answer: Answer, name: string, value: string): void {
+export class Answer {
+  readonly body: Uint8Array | AnswerStream
+
+  /** The server writes the length, the framing and the date. */
+  constructor(
+    readonly status: number,
+    readonly headers: AnswerHeaders,
+    body: Uint8Array | AnswerStream | string = noBytes,
+  ) {
+    this.body = typeof body === 'string' ? encoder.encode(body) : body
+  }
+}
+
+/** A `Response` is turned into an `Answer` in http/listen.ts. */
+export type AnyAnswer = Answer | Response
+
+export function setHeader(answer: AnyAnswer, name: string, value: string): void {
   if (answer instanceof Response) answer.headers.set(name, value)
   else answer.headers[name] = value
 }
@@ -96,7 +112,10 @@ export function failureResponse(
     headers['x-should-retry'] = 'false'
   }
   Object.assign(headers, retryHeaders(failure))
-  return new Response(surface.renderFailure(failure, id), { status: failure.status, headers })
+  return new Response(surface.renderFailure(failure, id), {
+    status: failure.status,
+    headers: headers as Record<string, string>,
+  })
 }
 
 /** Clients choose the member names in pointers, so the header is bounded in number and length. */

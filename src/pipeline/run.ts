@@ -23,11 +23,11 @@ import type { TraceContext } from '../telemetry/request-record.ts'
 import type { GenerationKeys } from '../tenancy/idempotency.ts'
 import { type AdmitDependencies, admit } from './admit.ts'
 import {
-  type Answer,
+  Answer,
   type AnswerHeaders,
+  type AnyAnswer,
   answerHeaders,
   failureResponse,
-  PlainAnswer,
   streamHeaders,
   warningsHeader,
 } from './answer.ts'
@@ -87,7 +87,7 @@ export type RunRequest = (
   surface: Dialect,
   path: string,
   connection: Connection,
-) => Promise<Answer>
+) => Promise<AnyAnswer>
 
 /** `readerOf`: how the surface's bodies are read, for paths that take another kind. */
 export function createRunRequest(
@@ -125,7 +125,7 @@ export function createRunRequest(
     }
   }
 
-  async function answerWhole(held: Held, replying: Promise<Reply | NoReply>): Promise<Answer> {
+  async function answerWhole(held: Held, replying: Promise<Reply | NoReply>): Promise<AnyAnswer> {
     const reply = await replying
     if (isNoReply(reply)) return await endWithoutReply(held, reply)
     assert(reply.kind === 'whole', 'a whole answer needs a whole reply')
@@ -138,11 +138,11 @@ export function createRunRequest(
     headers['content-type'] = 'application/json'
     if (chargeUsd !== undefined) headers['x-tollgate-cost'] = chargeUsd
     if (usage.source === 'estimated') headers['x-tollgate-usage'] = 'estimated'
-    return new PlainAnswer(body, headers)
+    return new Answer(200, headers, body)
   }
 
   /** If no provider has begun to reply in time, the client gets its headers early and keep-alives until one does. */
-  async function answerStreamed(held: Held, replying: Promise<Reply | NoReply>): Promise<Answer> {
+  async function answerStreamed(held: Held, replying: Promise<Reply | NoReply>): Promise<AnyAnswer> {
     const { exchange, limits } = held
     const earlyMs = clock.monotonicMs() + earlyHeadersMs(exchange.http.headers)
     const reply = await untilDeadline(earlyMs, replying, ticker)
@@ -171,14 +171,14 @@ export function createRunRequest(
         }
       },
     })
-    return new PlainAnswer(body, headers)
+    return new Answer(200, headers, body)
   }
 
   /** The stored answer of the first request under the same idempotency key; it costs nothing. */
   function answerStored(exchange: Exchange, body: Buffer): Response {
     exchange.record.notes.push('replayed by its idempotency key')
     endUncharged(deps, exchange)
-    return new Response(body, { headers: replayHeaders(exchange) })
+    return new Response(body, { headers: replayHeaders(exchange) as Record<string, string> })
   }
 
   /** Ends a request that no provider replied to. A stream whose headers were sent early ends in `Pump` instead. */

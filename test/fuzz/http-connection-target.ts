@@ -4,7 +4,7 @@
 
 import fc from 'fast-check'
 import type { IncomingRequest } from '../../src/http/server.ts'
-import { type Answer, type AnswerSink, PlainAnswer } from '../../src/pipeline/answer.ts'
+import { Answer, type AnswerSink } from '../../src/pipeline/answer.ts'
 import { openOwnSocket } from '../parts/own-socket.ts'
 import { takeResponse } from '../parts/raw-client.ts'
 import { cutAt, cuts } from './damage.ts'
@@ -16,16 +16,16 @@ const broken = 'the body is broken'
 /** The body of the request, in an answer of each kind. A PUT is answered without reading its body. */
 async function echo(request: IncomingRequest): Promise<Answer> {
   const { method, url } = request
-  if (method === 'PUT') return new Response(`${method} ${url} `)
+  if (method === 'PUT') return new Answer(200, {}, `${method} ${url} `)
   const read = await request.bytes().then(
     (body) => Buffer.from(body).toString('latin1'),
     () => broken,
   )
   const answer = Buffer.from(`${method} ${url} ${read}`)
-  if (method === 'HEAD') return new Response(answer)
-  if (url === '/') return new PlainAnswer(answer, {})
-  if (url === '/a') return new PlainAnswer({ run: (sink) => runStream(sink, answer), clientLeft: async () => {} }, {})
-  return new Response(url === '/b?c' ? pieces(answer) : answer)
+  const clientLeft = async () => {}
+  if (url === '/a') return new Answer(200, {}, { run: (sink) => runStream(sink, answer), clientLeft })
+  if (url === '/b?c') return new Answer(200, {}, { run: (sink) => runSlowly(sink, answer), clientLeft })
+  return new Answer(200, {}, answer)
 }
 
 async function runStream(sink: AnswerSink, answer: Uint8Array): Promise<void> {
@@ -35,18 +35,14 @@ async function runStream(sink: AnswerSink, answer: Uint8Array): Promise<void> {
   sink.end(answer.subarray(7))
 }
 
-/** A stream whose three pieces come later. */
-function pieces(answer: Uint8Array): ReadableStream<Uint8Array> {
+/** The headers alone, and three pieces that come later. */
+async function runSlowly(sink: AnswerSink, answer: Uint8Array): Promise<void> {
+  await sink.write(new Uint8Array(0))
   const third = Math.ceil(answer.length / 3)
-  const left = [answer.slice(0, third), answer.slice(third, 2 * third), answer.slice(2 * third)]
-  return new ReadableStream<Uint8Array>({
-    async pull(controller) {
-      await nextTurn()
-      const piece = left.shift()
-      if (piece) controller.enqueue(piece)
-      else controller.close()
-    },
-  })
+  for (const piece of [answer.slice(0, third), answer.slice(third, 2 * third), answer.slice(2 * third)]) {
+    await nextTurn()
+    await sink.write(piece)
+  }
 }
 
 const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve))
@@ -123,11 +119,11 @@ async function check(bytes: Uint8Array<ArrayBuffer>, { places, rooms, leavesAfte
     serve: echo,
     onDefect(error) {
       defects.push(error)
-      return new Response(null, { status: 500 })
+      return new Answer(500, {})
     },
   })
   // Its answers are put together where those of every connection are.
-  const other = openOwnSocket({ serve: () => new PlainAnswer(otherAnswer, {}), onDefect: () => new Response() })
+  const other = openOwnSocket({ serve: () => new Answer(200, {}, otherAnswer), onDefect: () => new Answer(500, {}) })
   const cut = cutAt(bytes, places)
   for (const [at, piece] of cut.entries()) {
     socket.room = rooms[at] ?? Number.POSITIVE_INFINITY

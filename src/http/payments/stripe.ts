@@ -165,5 +165,5 @@ function createForgeryLog({
 }
 
 function accept(outcome: Outcome, id: RequestId): Response {
-  return Response.json({ received: true, outcome }, { headers: requestIdHeaders(id) })
+  return Response.json({ received: true, outcome }, { headers: requestIdHeaders(id) as Record<string, string> })
 }
