@@ -9,7 +9,7 @@ import { type Base, openingCredit, openStorage } from './app/open-storage.ts'
 import { createPipeline, type Pipeline } from './app/pipeline.ts'
 import type { Config } from './config/config.ts'
 import { surfaces } from './dialects/registry.ts'
-import { createHandler, refusePath, type Shutdown } from './http/handler.ts'
+import { createHandler, type Shutdown } from './http/handler.ts'
 import { ListenFault, listen } from './http/listen.ts'
 import { createModelInfoRoute, createModelsRoute } from './http/models.ts'
 import { createClientAddresses } from './http/request.ts'
@@ -22,7 +22,7 @@ import { Failure } from './kernel/failure.ts'
 import { createId, type RequestId } from './kernel/ids.ts'
 import { formatUsd } from './kernel/money.ts'
 import type { Ledger } from './ledger/ledger.ts'
-import type { ClientRequest } from './pipeline/exchange.ts'
+import type { ClientRequest } from './pipeline/client-request.ts'
 import { cannotCharge } from './pipeline/place-hold.ts'
 import type { Provider } from './providers/provider.ts'
 import { isStoreUnavailable, storeUnavailable } from './store/sql-error.ts'
@@ -92,10 +92,9 @@ async function start(deps: AppDependencies): Promise<App> {
   // An unreachable database is not a defect: the caller can retry.
   const onDefect = (error: unknown, id: RequestId): Failure =>
     isStoreUnavailable(error) ? storeUnavailable() : logDefect(log, error, id)
-  // These three are built below, and needed by what is built before them.
+  // These two are built below, and needed by what is built before them.
   const catalogLoaded = Promise.withResolvers<LiveCatalog>()
   let admin: Admin | undefined
-  let socketAddress = (_: ClientRequest): string | undefined => undefined
 
   const storage = await openStorage({ ...base, onProgress: deps.onProgress, timeoutFactor: deps.timeoutFactor })
   // Follows the changes of other replicas before the catalog reads the prices, so that none is missed in between.
@@ -105,10 +104,7 @@ async function start(deps: AppDependencies): Promise<App> {
     onPriceChange: () => void catalogLoaded.promise.then((catalog) => catalog.reload()),
     onAccessChange: () => admin?.web.accessChanged(),
   })
-  const { addressOf, forwardedProtoOf } = createClientAddresses(
-    () => source.current.trustedProxies,
-    (request) => socketAddress(request),
-  )
+  const { addressOf, forwardedProtoOf } = createClientAddresses(() => source.current.trustedProxies)
   const pipeline = await createPipeline({
     ...base,
     storage,
@@ -128,16 +124,14 @@ async function start(deps: AppDependencies): Promise<App> {
 
   const shutdown: { phase: Shutdown['phase'] } = { phase: 'serving' }
   const shedding = createShedding({ clock: deps.loopClock, random: randomUnit })
-  const handler = createRoutes({ ...base, auth, pipeline, admin, shutdown, shedding, addressOf, onDefect })
+  const serve = createRoutes({ ...base, auth, pipeline, admin, shutdown, shedding, addressOf, onDefect })
   const { host, port, localModels } = source.current
   const listening = listen({
     host,
     port,
     idleSeconds,
     clock,
-    handler,
-    exact: handler.exact,
-    refusePath,
+    serve,
     sharesPort: deps.sharesPort ?? false,
     onDefect(error) {
       const id = createId('req')
@@ -145,7 +139,6 @@ async function start(deps: AppDependencies): Promise<App> {
     },
   })
   if (listening instanceof ListenFault) throw refusedPort(source.current, listening)
-  socketAddress = listening.socketAddress
   if (localModels) void catalog.findLocalServers([Number(new URL(listening.url).port)])
 
   return {

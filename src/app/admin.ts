@@ -15,6 +15,7 @@ import type { Failure } from '../kernel/failure.ts'
 import type { RequestId } from '../kernel/ids.ts'
 import { parseUsd, zeroNano } from '../kernel/money.ts'
 import { createRounds } from '../kernel/timers.ts'
+import { type ClientRequest, pathOf } from '../pipeline/client-request.ts'
 import { builtInProviderIds } from '../providers/registry.ts'
 import { isStoreUnavailable } from '../store/sql-error.ts'
 import { readStats } from '../telemetry/request-stats.ts'
@@ -52,8 +53,8 @@ interface AdminDependencies extends Base {
   readonly auth: Auth
   readonly pipeline: Pipeline
   readonly alerts: Alerts
-  addressOf(request: Request): string | undefined
-  forwardedProtoOf(request: Request): string | undefined
+  addressOf(request: ClientRequest): string | undefined
+  forwardedProtoOf(request: ClientRequest): string | undefined
   onDefect(error: unknown, id: RequestId): Failure
   /** For tests: a server in place of Stripe's. */
   readonly stripeUrl?: string | undefined
@@ -70,16 +71,12 @@ export function createAdmin(deps: AdminDependencies) {
   const budget = createPageBudget(clock)
   const passwords = createPasswords()
   const onRefused = createRefusalLog(database, clock)
-  /** Requests that a page of the console makes for its user. */
-  const onBehalf = new WeakMap<Request, Request>()
-  const readApi = async (request: Request, path: string): Promise<unknown> => {
-    const headers = { cookie: request.headers.get('cookie') ?? '' }
-    const inner = new Request(new URL(path, request.url).href, { headers })
-    onBehalf.set(inner, request)
-    const response = await management(inner, path.split('?')[0] ?? path, { keepOpen() {}, rearm() {} })
-    return response?.ok ? await response.json() : undefined
+  const readApi = async (request: ClientRequest, path: string): Promise<unknown> => {
+    const answer = await management(readOnBehalf(request, path), pathOf(path))
+    const isRead = answer?.status === 200 && answer.body instanceof Uint8Array
+    return isRead ? JSON.parse(new TextDecoder().decode(answer.body)) : undefined
   }
-  const { web, sessions } = createPages(deps, { budget, passwords, onRefused, onBehalf, readApi })
+  const { web, sessions } = createPages(deps, { budget, passwords, onRefused, readApi })
   const payments = createStripePayments({
     database,
     ledger,
@@ -165,6 +162,16 @@ export function createAdmin(deps: AdminDependencies) {
   }
 }
 
+/** What tells whose session a request has, and by which address the browser knows the gateway. */
+const sessionHeaders = ['cookie', 'host', 'x-forwarded-proto']
+
+/** A read of the management API that a page of the console makes for its user, with the same session. */
+function readOnBehalf({ headers, signal, connection }: ClientRequest, url: string): ClientRequest {
+  const kept = [...headers].filter(([name]) => sessionHeaders.includes(name))
+  const bytes = async () => new Uint8Array(0)
+  return { method: 'GET', url, headers: new Headers(kept), body: null, bodyUsed: false, bytes, signal, connection }
+}
+
 function boundsOf({ min, max }: Base['source']['current']['payments']): AmountBounds {
   return { min: parseUsd(min) ?? stripeBounds.min, max: parseUsd(max) ?? stripeBounds.max }
 }
@@ -222,23 +229,20 @@ const auditedAs = {
 } as const satisfies Readonly<Record<SessionEvent, object>>
 
 interface PageParts {
-  readonly onBehalf: WeakMap<Request, Request>
-  readonly readApi: (request: Request, path: string) => Promise<unknown>
+  readonly readApi: (request: ClientRequest, path: string) => Promise<unknown>
   readonly budget: PageBudget
   readonly passwords: Passwords
   readonly onRefused: (by: Refusal | 'token') => void
 }
 
 function createPages(deps: AdminDependencies, parts: PageParts) {
-  const { budget, passwords, onRefused, onBehalf, readApi } = parts
+  const { budget, passwords, onRefused, readApi } = parts
   const { clock, source, log, addressOf } = deps
   const { database, adminToken } = deps.storage
   const { catalog, health, ledger } = deps.pipeline
   const publicUrl = (): string | undefined => source.current.publicUrl
-  const visitOf = (inner: Request): Visit => {
-    const request = onBehalf.get(inner) ?? inner
-    return readVisit(request, { publicUrl: publicUrl(), forwardedProto: deps.forwardedProtoOf(request) })
-  }
+  const visitOf = (request: ClientRequest): Visit =>
+    readVisit(request, { publicUrl: publicUrl(), forwardedProto: deps.forwardedProtoOf(request) })
   const sessions = createSessions({
     clock,
     visitOf,

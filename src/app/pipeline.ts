@@ -11,6 +11,7 @@ import { assert, type Failure } from '../kernel/failure.ts'
 import { createId, type RequestId } from '../kernel/ids.ts'
 import { createLedger } from '../ledger/create-ledger.ts'
 import type { Ledger } from '../ledger/ledger.ts'
+import type { ClientRequest } from '../pipeline/client-request.ts'
 import { createCountTokens } from '../pipeline/count-tokens.ts'
 import { createTicker } from '../pipeline/deadline.ts'
 import { InputRatios } from '../pipeline/estimate.ts'
@@ -43,7 +44,7 @@ const bodyRoomShare = 0.25
 interface PipelineDependencies extends Base {
   readonly storage: Storage
   readonly auth: Auth
-  addressOf(request: Request): string | undefined
+  addressOf(request: ClientRequest): string | undefined
   onDefect(error: unknown, id: RequestId): Failure
   /** The balances in memory cannot be trusted any more; the process has to be restarted. */
   onBroken(): void

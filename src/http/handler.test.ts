@@ -1,13 +1,16 @@
 import { expect, test } from 'bun:test'
+import { received, responseOf } from '../../test/parts/http.ts'
 import type { Dialect } from '../dialects/dialect.ts'
 import { operations } from '../dialects/surface.ts'
 import { Failure } from '../kernel/failure.ts'
+import { Answer } from '../pipeline/answer.ts'
+import type { ClientRequest } from '../pipeline/client-request.ts'
 import { createHandler, type HandlerDependencies } from './handler.ts'
 
 // Defects outside the pipeline (for those inside: pipeline/run.test.ts): the caller gets only an id, in the shape of its
 // client.
 
-const defect = async (): Promise<Response> => {
+const defect = async (): Promise<Answer> => {
   throw new Error('secret of the house')
 }
 const reported: { error: unknown; id: string }[] = []
@@ -19,11 +22,11 @@ const dependencies: HandlerDependencies = {
   models: defect,
   modelInfo: defect,
   spend: defect,
-  storedResponses: () => undefined,
+  storedResponses: async () => undefined,
   settings: { current: { corsOrigins: [], storeResponses: false } },
-  management: () => undefined,
+  management: async () => undefined,
   metrics: defect,
-  pages: () => undefined,
+  pages: async () => undefined,
   payments: undefined,
   shutdown: { phase: 'serving' },
   unreadiness: () => undefined,
@@ -36,9 +39,8 @@ const dependencies: HandlerDependencies = {
   idleSeconds: 60,
 }
 const handler = createHandler(dependencies)
-/** Outside the pipeline every answer is a response. */
-const answerTo = async (...[request, socket]: Parameters<typeof handler>) =>
-  (await handler(request, socket)) as Response
+const responseTo = async (path: string, sent: RequestInit = {}, handle = handler) =>
+  responseOf(await handle(received(new Request(`http://gateway${path}`, sent)), socket))
 
 const socket = { pendingRequests: 1, timeout() {}, close() {} }
 
@@ -51,7 +53,7 @@ const calls: readonly [method: string, path: string, shape: 'chat' | 'message', 
 
 test.each(calls)('answers a defect under %s %s with 500 in the %s shape, logged under its id', async (...call) => {
   const [method, path, shape, headers = {}] = call
-  const response = await answerTo(new Request(`http://gateway${path}`, { method, headers }), socket)
+  const response = await responseTo(path, { method, headers })
   const text = await response.text()
   expect(response.status).toBe(500)
   expect(text).not.toContain('secret')
@@ -66,16 +68,16 @@ test.each(calls)('answers a defect under %s %s with 500 in the %s shape, logged 
   )
 })
 
-test('serves the usual spelling of each path by a separate handler, with the same result', async () => {
-  expect(Object.keys(handler.exact)).toEqual(['/v1/chat/completions', '/v1/messages', '/v1/responses'])
-  for (const [path, handle] of Object.entries(handler.exact)) {
-    const request = new Request(`http://gateway${path}`, { method: 'GET' })
-    const [exact, usual] = (await Promise.all([handle(request, socket), handler(request, socket)])) as Response[]
-    expect(exact?.status).toBe(405)
-    expect(usual?.status).toBe(405)
-    const upgrade = new Request(`http://gateway${path}`, { headers: { upgrade: 'websocket' } })
-    expect(await handle(upgrade, socket)).toMatchObject({ status: 426 })
+test('refuses methods other than POST where answers are generated, and WebSockets in the way that Codex understands', async () => {
+  for (const path of ['/v1/chat/completions', '/v1/messages', '/v1/responses']) {
+    expect(await responseTo(path)).toMatchObject({ status: 405 })
+    expect(await responseTo(path, { headers: { upgrade: 'websocket' } })).toMatchObject({ status: 426 })
   }
+})
+
+test.each(['/v1//models', '/v1/../api/keys', '/v1/%2e%2e/keys', '/v1/%ff'])('refuses the path %s', async (url) => {
+  const request = Object.assign(received(new Request('http://gateway/')), { url })
+  expect(await handler(request, socket)).toMatchObject({ status: 400 })
 })
 
 // The paths of the four APIs, from their documentation: each reaches one operation, in its own dialect.
@@ -98,13 +100,13 @@ test.each(served)('POST %s is %s of the dialect %s', async (path, operation, dia
   const reached: string[][] = []
   const runs = operations.map((name) => [
     name,
-    async (_: Request, { id }: Dialect) => {
+    async (_: ClientRequest, { id }: Dialect) => {
       reached.push([name, id])
-      return new Response()
+      return new Answer(200, {})
     },
   ])
   const handle = createHandler({ ...dependencies, ...Object.fromEntries(runs) })
-  await handle(new Request(`http://gateway${path}`, { method: 'POST' }), socket)
+  await responseTo(path, { method: 'POST' }, handle)
   expect(reached).toEqual([[operation, dialect]])
 })
 
@@ -114,11 +116,11 @@ test('GET of a path that names a model without an operation shows the model, in 
     ...dependencies,
     async models(_, { id }, __, encodedId) {
       shown.push([id, encodedId])
-      return new Response()
+      return new Answer(200, {})
     },
   })
   for (const path of ['/v1beta/models', '/v1beta/models/a%2Fb', '/v1beta/models/a/b:c', '/v1/models/a/b']) {
-    await handle(new Request(`http://gateway${path}`), socket)
+    await responseTo(path, {}, handle)
   }
   expect(shown).toEqual([
     ['gemini', ''],
@@ -134,7 +136,7 @@ test.each([
 ])('an unknown path below /v1/responses, with storing on: %p', async (storeResponses, message) => {
   const settings = { current: { corsOrigins: [], storeResponses } }
   const handle = createHandler({ ...dependencies, settings })
-  const response = (await handle(new Request('http://gateway/v1/responses/a/b'), socket)) as Response
+  const response = await responseTo('/v1/responses/a/b', {}, handle)
   expect(response.status).toBe(404)
   expect(await response.text()).toContain(message)
 })

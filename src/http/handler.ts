@@ -6,13 +6,14 @@ import { type ModelPath, type Operation, operations } from '../dialects/surface.
 import { Failure, invalidRequest } from '../kernel/failure.ts'
 import { createId, type RequestId } from '../kernel/ids.ts'
 import { nearestNames } from '../kernel/nearest.ts'
-import { type AnyAnswer, requestIdHeaders, setHeader } from '../pipeline/answer.ts'
-import type { ClientRequest, Connection } from '../pipeline/exchange.ts'
+import { Answer, type AnswerHeaders, requestIdHeaders } from '../pipeline/answer.ts'
+import { type ClientRequest, pathOf } from '../pipeline/client-request.ts'
+import type { Connection } from '../pipeline/exchange.ts'
 import type { RunRequest } from '../pipeline/run.ts'
 import { hideKeys } from '../tenancy/api-key.ts'
 import { metricsPath } from './metrics.ts'
 import { type StripePayments, webhookPath } from './payments/stripe.ts'
-import { pathOf, publicPath, segmentsMax } from './request.ts'
+import { isPlainPath, publicPath, segmentsMax } from './request.ts'
 import { refuse, wrongMethod } from './responses.ts'
 import { spendPath } from './spend.ts'
 
@@ -31,31 +32,31 @@ export interface HandlerDependencies {
   readonly compact: RunRequest
   readonly embed: RunRequest
   /** Serves the list of models, or one of them; `encodedId` is empty for the list. */
-  models(request: Request, surface: Dialect, address: string | undefined, encodedId: string): Promise<Response>
+  models(request: ClientRequest, surface: Dialect, address: string | undefined, encodedId: string): Promise<Answer>
   /** Serves GET /v1/model/info. */
-  modelInfo(request: Request, surface: Dialect, address: string | undefined): Promise<Response>
+  modelInfo(request: ClientRequest, surface: Dialect, address: string | undefined): Promise<Answer>
   /** Serves GET /api/oauth/usage, with the caller's key. */
-  spend(request: Request, surface: Dialect, address: string | undefined): Promise<Response>
+  spend(request: ClientRequest, surface: Dialect, address: string | undefined): Promise<Answer>
   /** Serves responses that callers had stored; undefined = not one of their paths, or nothing is stored. */
   storedResponses(
-    request: Request,
+    request: ClientRequest,
     surface: Dialect,
     address: string | undefined,
     path: string,
-  ): Response | Promise<Response> | undefined
+  ): Promise<Answer | undefined>
   readonly settings: { readonly current: HandlerSettings }
   /** Serves /api; undefined = not one of its paths. */
   management(
-    request: Request,
+    request: ClientRequest,
     path: string,
     socket: Pick<Connection, 'keepOpen' | 'rearm'>,
-  ): Promise<Response> | undefined
+  ): Promise<Answer | undefined>
   /** Serves the catalog and the console; undefined = not a page. */
-  pages(request: Request, path: string): Response | Promise<Response> | undefined
+  pages(request: ClientRequest, path: string): Promise<Answer | undefined>
   /** A page for people who open an address that nothing serves. */
-  notFound?(request: Request): Promise<Response>
+  notFound?(request: ClientRequest): Promise<Answer>
   /** For the operator's Prometheus, with the management token. */
-  metrics(request: Request): Promise<Response>
+  metrics(request: ClientRequest): Promise<Answer>
   /** undefined = no payment provider is configured, and then its path does not exist. */
   readonly payments: Pick<StripePayments, 'webhook'> | undefined
   readonly shutdown: Shutdown
@@ -84,11 +85,10 @@ interface HandlerSettings {
   readonly storeResponses: boolean
 }
 
-export type Handler = (request: Request, server: SocketControl) => AnyAnswer | Promise<AnyAnswer>
-type OperationHandler = (request: ClientRequest, server: SocketControl) => AnyAnswer | Promise<AnyAnswer>
+export type Handler = (request: ClientRequest, socket: SocketControl) => Promise<Answer>
 
-/** Handles any path. `exact`: what it does for the usual spelling of the busiest ones, without a `Request`. */
-export type PathHandler = Handler & { readonly exact: Readonly<Record<string, OperationHandler>> }
+/** `path` is the result of `pathOf`. */
+type PathHandler = (request: ClientRequest, path: string, socket: SocketControl) => Answer | Promise<Answer>
 
 /** The names of the two probes on other gateways and platforms. */
 const probePath = /^\/(health|livez?|liveness|ready|readiness|ping|status)(\/|$)/i
@@ -102,9 +102,25 @@ const knownPaths = [
   '/v1/model/info',
 ]
 
-export function createHandler(deps: HandlerDependencies): PathHandler {
+export function createHandler(deps: HandlerDependencies): Handler {
   const { settings, shutdown } = deps
-  const guard = async (surface: Dialect, run: () => Promise<Response>): Promise<Response> => {
+  const serve = createServe(deps)
+  return async (request, socket) => {
+    const path = pathOf(request.url)
+    if (!isPlainPath(path)) return refuse(surfaceOf(request, path), unplainPath(path))
+    // While leaving, a proxy that reuses connections must not find one closed just as it sends the next request.
+    const isLast = shutdown.phase !== 'serving'
+    const cors = corsHeaders(request, path, settings.current.corsOrigins)
+    const answer = cors && request.method === 'OPTIONS' ? preflight(request) : await serve(request, path, socket)
+    Object.assign(answer.headers, cors)
+    return isLast ? withClose(answer) : answer
+  }
+}
+
+/** Finds what serves a path. */
+function createServe(deps: HandlerDependencies): PathHandler {
+  const { settings, shutdown, addressOf } = deps
+  const guard = async <Served>(surface: Dialect, run: () => Promise<Served>): Promise<Served | Answer> => {
     try {
       return await run()
     } catch (error) {
@@ -114,88 +130,69 @@ export function createHandler(deps: HandlerDependencies): PathHandler {
   }
   /** Handles POST for one operation of a surface. */
   const operationHandler =
-    (run: RunRequest, surface: Dialect, exactPath?: string): OperationHandler =>
-    (request, server) => {
+    (run: RunRequest, surface: Dialect): PathHandler =>
+    (request, path, socket) => {
       if (request.method !== 'POST') {
         return isWebSocket(request) ? useHttp(surface) : refuse(surface, wrongMethod(request.method, 'POST'))
       }
-      const refusal = shutdown.phase === 'draining' ? shuttingDown() : deps.overloaded?.(server.pendingRequests)
+      const refusal = shutdown.phase === 'draining' ? shuttingDown() : deps.overloaded?.(socket.pendingRequests)
       if (refusal) return withClose(refuse(surface, refusal))
       // A key can stand in place of the model that some paths name.
-      return run(request, surface, exactPath ?? hideKeys(pathOf(request.url)), new ClientSocket(request, server, deps))
+      return run(request, surface, hideKeys(path), new ClientSocket(request, socket, deps))
     }
-  const exact: Record<string, OperationHandler> = {}
-  const routes: Record<string, Handler> = {
+  const routes: Record<string, PathHandler> = {
     '/healthz': () => plainText(200, 'ok'),
     '/readyz': () => readiness(shutdown.phase === 'serving' ? deps.unreadiness() : shuttingDown(), deps.degraded()),
   }
   for (const { dialect, paths } of surfaceList) {
-    if (!paths) continue
-    const generatePath = `/v1${paths.generate}`
-    exact[generatePath] = outermost(operationHandler(deps.generate, dialect, generatePath), deps)
     for (const operation of operations) {
-      const path = paths[operation]
+      const path = paths?.[operation]
       if (path !== undefined) routes[path] = operationHandler(deps[operation], dialect)
     }
   }
-  const serveModelPath = (surface: Dialect, { encodedModel, operation }: ModelPath): Handler => {
+  const serveModelPath = (surface: Dialect, { encodedModel, operation }: ModelPath): PathHandler => {
     if (operation) return operationHandler(deps[operation], surface)
-    return (request) =>
+    return (request, path) =>
       request.method === 'GET'
-        ? guard(surface, () => deps.models(request, surface, deps.addressOf(request), encodedModel))
-        : refuse(surface, unknownPath(request, settings.current))
+        ? guard(surface, () => deps.models(request, surface, addressOf(request), encodedModel))
+        : refuse(surface, unknownPath(request, path, settings.current))
   }
-  const handle: Handler = (request, server) => {
-    const sentPath = pathOf(request.url)
+  return async (request, sentPath, socket) => {
     const path = publicPath(sentPath)
     const route = routes[path]
-    if (route) return route(request, server)
+    if (route) return route(request, sentPath, socket)
     for (const { dialect, matchPath } of surfaceList) {
       const match = matchPath?.(sentPath)
-      if (match) return serveModelPath(dialect, match)(request, server)
+      if (match) return serveModelPath(dialect, match)(request, sentPath, socket)
     }
-    if (exactModels(request) && isForPeople(request)) return withRequestId(toCatalog())
+    if (sentPath === '/models' && isForPeople(request)) return withRequestId(toCatalog())
+    const surface = surfaceOf(request, sentPath)
     if (path === '/models' || path.startsWith('/models/') || path === '/model/info') {
-      const surface = surfaceOf(request)
       // The server leaves out the body of a HEAD response.
       if (request.method !== 'GET' && request.method !== 'HEAD')
         return refuse(surface, wrongMethod(request.method, 'GET'))
-      if (path === '/model/info') return guard(surface, () => deps.modelInfo(request, surface, deps.addressOf(request)))
+      if (path === '/model/info') return guard(surface, () => deps.modelInfo(request, surface, addressOf(request)))
       const id = path.slice('/models/'.length)
-      return guard(surface, () => deps.models(request, surface, deps.addressOf(request), id))
+      return guard(surface, () => deps.models(request, surface, addressOf(request), id))
     }
-    const stored = deps.storedResponses(request, surfaces.responses.dialect, deps.addressOf(request), path)
-    if (stored) return guard(surfaces.responses.dialect, async () => await stored)
-    if (sentPath === spendPath && request.method === 'GET') {
-      const { dialect } = surfaces.messages
-      return guard(dialect, () => deps.spend(request, dialect, deps.addressOf(request)))
-    }
-    if (deps.payments && sentPath === webhookPath) return withRequestId(deps.payments.webhook(request))
-    if (sentPath === metricsPath) return withRequestId(deps.metrics(request))
+    const { responses, messages } = surfaces
+    const stored = await guard(responses.dialect, () =>
+      deps.storedResponses(request, responses.dialect, addressOf(request), path),
+    )
+    if (stored) return stored
+    if (sentPath === spendPath && request.method === 'GET')
+      return guard(messages.dialect, () => deps.spend(request, messages.dialect, addressOf(request)))
+    if (deps.payments && sentPath === webhookPath) return withRequestId(await deps.payments.webhook(request))
+    if (sentPath === metricsPath) return withRequestId(await deps.metrics(request))
     // Some clients open their connection with these before they send a key.
     if (request.method === 'HEAD' && (path === '/' || path === '/api/hello')) return plainText(200)
-    const page = deps.pages(request, sentPath)
+    const page = await deps.pages(request, sentPath)
     if (page) return withRequestId(page)
-    const managed = deps.management(request, sentPath, new ClientSocket(request, server, deps))
+    const managed = await deps.management(request, sentPath, new ClientSocket(request, socket, deps))
     if (managed) return managed
-    if (deps.notFound && isForPeople(request)) return withRequestId(deps.notFound(request))
-    return refuse(surfaceOf(request), unknownPath(request, settings.current))
+    if (deps.notFound && isForPeople(request)) return withRequestId(await deps.notFound(request))
+    return refuse(surface, unknownPath(request, sentPath, settings.current))
   }
-  return Object.assign(outermost(handle, deps), { exact })
-}
-
-/** While leaving, a proxy that reuses connections must not find one closed just as it sends the next request. */
-function outermost<Served extends ClientRequest>(
-  inner: (request: Served, server: SocketControl) => AnyAnswer | Promise<AnyAnswer>,
-  { settings, shutdown }: HandlerDependencies,
-): typeof inner {
-  const handle = withCors(inner, settings)
-  return (request, server) =>
-    shutdown.phase === 'serving' ? handle(request, server) : lastOnItsConnection(handle(request, server))
-}
-
-async function lastOnItsConnection(answer: AnyAnswer | Promise<AnyAnswer>): Promise<AnyAnswer> {
-  return withClose(await answer)
 }
 
 function shuttingDown(): Failure {
@@ -203,25 +200,17 @@ function shuttingDown(): Failure {
 }
 
 /** A browser that opens an address; programs do not ask for HTML. */
-function isForPeople({ method, headers }: Request): boolean {
+function isForPeople({ method, headers }: ClientRequest): boolean {
   return method === 'GET' && headers.get('accept')?.includes('text/html') === true && !headers.has('authorization')
 }
 
-const exactModels = ({ url }: Request) => pathOf(url) === '/models'
-
 /** People who look for models find them in the catalog. */
-function toCatalog(): Response {
-  return new Response(null, { status: 303, headers: { location: '/' } })
-}
-
-/** For paths that are not plain (`isPlainSegment`). Only the shape of the answer depends on what was sent. */
-export function refusePath(request: ClientRequest): Response {
-  return refuse(surfaceOf(request), unplainPath(request))
+function toCatalog(): Answer {
+  return new Answer(303, { location: '/' })
 }
 
 /** The dialect of other answers: on paths that several families of clients use, a header names the family. */
-function surfaceOf({ url, headers }: ClientRequest): Dialect {
-  const path = pathOf(url)
+function surfaceOf({ headers }: ClientRequest, path: string): Dialect {
   const isOf = ({ paths }: SurfaceRow) => paths !== undefined && publicPath(path).startsWith(paths.generate)
   const surface =
     surfaceList.find(({ matchPath }) => matchPath?.(path)) ??
@@ -232,37 +221,34 @@ function surfaceOf({ url, headers }: ClientRequest): Dialect {
 }
 
 /** Codex asks for a WebSocket first and uses HTTP for the rest of its session after this answer. */
-function useHttp(surface: Dialect): Response {
-  const response = refuse(surface, invalidRequest('This path is served over HTTP only. Send a POST request.'))
-  return new Response(response.body, { status: 426, headers: response.headers })
+function useHttp(surface: Dialect): Answer {
+  const { headers, body } = refuse(surface, invalidRequest('This path is served over HTTP only. Send a POST request.'))
+  return new Answer(426, headers, body)
 }
 
 function isWebSocket(request: ClientRequest): boolean {
   return request.headers.get('upgrade')?.toLowerCase() === 'websocket'
 }
 
-function readiness(unready: Failure | undefined, degraded: string | undefined): Response {
+function readiness(unready: Failure | undefined, degraded: string | undefined): Answer {
   if (unready) return plainText(unready.status, unready.message)
   return plainText(200, degraded === undefined ? 'ready' : `ready; ${degraded}`)
 }
 
 /** For probes, which parse nothing. */
-function plainText(status: number, line?: string): Response {
+function plainText(status: number, line?: string): Answer {
   const headers = { ...requestIdHeaders(createId('req')), 'content-type': 'text/plain' }
-  return new Response(line === undefined ? null : `${line}\n`, { status, headers })
+  return new Answer(status, headers, line === undefined ? '' : `${line}\n`)
 }
 
 /** Pages, metrics and the webhook do not set a request id themselves. */
-async function withRequestId(answer: Response | Promise<Response>): Promise<Response> {
-  const response = await answer
-  if (response.headers.has('request-id')) return response
-  for (const [name, value] of Object.entries(requestIdHeaders(createId('req'))))
-    response.headers.set(name, String(value))
-  return response
+function withRequestId(answer: Answer): Answer {
+  if (!('request-id' in answer.headers)) Object.assign(answer.headers, requestIdHeaders(createId('req')))
+  return answer
 }
 
-function withClose(answer: AnyAnswer): AnyAnswer {
-  setHeader(answer, 'connection', 'close')
+function withClose(answer: Answer): Answer {
+  answer.headers.connection = 'close'
   return answer
 }
 
@@ -294,27 +280,26 @@ class ClientSocket implements Connection {
   }
 }
 
-function unplainPath(request: ClientRequest): Failure {
-  const message = pathOf(request.url).includes('//')
+function unplainPath(path: string): Failure {
+  const message = path.includes('//')
     ? 'The path contains an empty segment (`//`). Remove the extra slash; often it stands at the end of the base URL.'
     : `Tollgate does not normalise paths. Send this one without \`.\` and \`..\` segments, backslashes and \`#\`, in valid percent-encoded UTF-8, and with at most ${segmentsMax} segments.`
   return invalidRequest(message)
 }
 
-function unknownPath(request: Request, { storeResponses }: HandlerSettings): Failure {
-  const path = pathOf(request.url)
+function unknownPath({ method }: ClientRequest, path: string, { storeResponses }: HandlerSettings): Failure {
   const shown = path.length > 200 ? `${path.slice(0, 200)}…` : path
   if (publicPath(path).startsWith('/responses/') && !storeResponses) {
     const message = `${shown} is not served: responses are not stored here. Send the whole conversation to /v1/responses.`
     return new Failure('NOT_FOUND', message)
   }
   if (probePath.test(path)) {
-    const message = `Nothing is served at ${request.method} ${shown}. Use /healthz to see whether the process runs, and /readyz whether it serves requests.`
+    const message = `Nothing is served at ${method} ${shown}. Use /healthz to see whether the process runs, and /readyz whether it serves requests.`
     return new Failure('NOT_FOUND', message)
   }
   const near = nearestNames(path, knownPaths, 1)
   const hint = near.length > 0 ? ` Did you mean ${near[0]}?` : ` Served paths: ${knownPaths.join(', ')}.`
-  return new Failure('NOT_FOUND', `Nothing is served at ${request.method} ${shown}.${hint}`)
+  return new Failure('NOT_FOUND', `Nothing is served at ${method} ${shown}.${hint}`)
 }
 
 // ── Calls from web pages of other origins (CORS) ──
@@ -328,9 +313,10 @@ const exposed = '*, authorization, request-id, x-request-id, retry-after, x-shou
 const preflightSeconds = '86400'
 
 /** The headers for the answer; undefined = the page may not read it, or it is not a call from a page. */
-function corsHeaders(request: ClientRequest, origins: readonly string[]): Record<string, string> | undefined {
-  const origin = request.headers.get('origin')
-  if (origin === null || !isPublicApi(request)) return undefined
+function corsHeaders({ headers }: ClientRequest, path: string, origins: readonly string[]): AnswerHeaders | undefined {
+  if (origins.length === 0) return undefined
+  const origin = headers.get('origin')
+  if (origin === null || !isPublicApi(path)) return undefined
   if (!origins.includes('*') && !origins.includes(origin)) return undefined
   return { 'access-control-allow-origin': origin, vary: 'origin', 'access-control-expose-headers': exposed }
 }
@@ -338,42 +324,18 @@ function corsHeaders(request: ClientRequest, origins: readonly string[]): Record
 const publicPaths = [...surfaceList.flatMap(({ paths }) => Object.values(paths ?? {})), '/models', '/model/info']
 
 /** Paths below `/v1`, the same without it, and those that name a model. */
-function isPublicApi({ url }: ClientRequest): boolean {
-  const sentPath = pathOf(url)
+function isPublicApi(sentPath: string): boolean {
   if (sentPath.startsWith('/v1/') || surfaceList.some(({ matchPath }) => matchPath?.(sentPath))) return true
   const path = publicPath(sentPath)
   return publicPaths.some((each) => path === each || path.startsWith(`${each}/`))
 }
 
-/** Answers preflights, and lets pages of the allowed origins read answers. Costs nothing while there are no origins. */
-function withCors<Served extends ClientRequest>(
-  handler: (request: Served, server: SocketControl) => AnyAnswer | Promise<AnyAnswer>,
-  settings: HandlerDependencies['settings'],
-): typeof handler {
-  return (request, server) => {
-    const { corsOrigins } = settings.current
-    const headers = corsOrigins.length === 0 ? undefined : corsHeaders(request, corsOrigins)
-    if (!headers) return handler(request, server)
-    if (request.method === 'OPTIONS') return preflight(request, headers)
-    return allow(handler(request, server), headers)
-  }
-}
-
-function preflight(request: ClientRequest, headers: Record<string, string>): Response {
-  const asked = request.headers.get('access-control-request-headers')
-  return new Response(null, {
-    status: 204,
-    headers: {
-      ...headers,
-      'access-control-allow-methods': 'GET, POST, DELETE, OPTIONS',
-      'access-control-allow-headers': asked ?? 'authorization, content-type',
-      'access-control-max-age': preflightSeconds,
-    },
+/** What a browser asks for before a call. */
+function preflight(request: ClientRequest): Answer {
+  return new Answer(204, {
+    'access-control-allow-methods': 'GET, POST, DELETE, OPTIONS',
+    'access-control-allow-headers':
+      request.headers.get('access-control-request-headers') ?? 'authorization, content-type',
+    'access-control-max-age': preflightSeconds,
   })
-}
-
-async function allow(answering: AnyAnswer | Promise<AnyAnswer>, headers: Record<string, string>): Promise<AnyAnswer> {
-  const answer = await answering
-  for (const [name, value] of Object.entries(headers)) setHeader(answer, name, value)
-  return answer
 }

@@ -2,7 +2,8 @@
 
 import { Failure, retryHeaders } from '../kernel/failure.ts'
 import { createId } from '../kernel/ids.ts'
-import { requestIdHeaders } from '../pipeline/answer.ts'
+import { Answer, type AnswerHeaders, requestIdHeaders } from '../pipeline/answer.ts'
+import type { ClientRequest } from '../pipeline/client-request.ts'
 import { chooseFormat, contentTypes, renderExposition } from '../telemetry/exposition.ts'
 import type { MetricRegistry } from '../telemetry/metrics.ts'
 import { type AuthorizeDependencies, createAuthorize } from './management/authorize.ts'
@@ -16,7 +17,7 @@ export const metricsPath = '/metrics'
 
 export function createMetricsRoute({ registry, ...access }: MetricsRouteDependencies) {
   const authorize = createAuthorize(access)
-  return async (request: Request): Promise<Response> => {
+  return async (request: ClientRequest): Promise<Answer> => {
     const actor = await authorize(request)
     if (actor instanceof Failure) return refusal(actor)
     if (request.method !== 'GET' && request.method !== 'HEAD') {
@@ -24,19 +25,18 @@ export function createMetricsRoute({ registry, ...access }: MetricsRouteDependen
     }
     const format = chooseFormat(request.headers.get('accept'))
     const page = renderExposition(await registry.read(), format)
-    return respond(200, request.method === 'HEAD' ? null : page, { 'content-type': contentTypes[format] })
+    return respond(200, page, { 'content-type': contentTypes[format] })
   }
 }
 
 /** Plain text: scrapers show the status, people read the message. */
-function refusal(failure: Failure): Response {
-  const headers: Record<string, string> = { 'content-type': 'text/plain', ...retryHeaders(failure) }
+function refusal(failure: Failure): Answer {
+  const headers: AnswerHeaders = { 'content-type': 'text/plain', ...retryHeaders(failure) }
   if (failure.status === 401) headers['www-authenticate'] = 'Bearer'
   if (failure.facts.allow !== undefined) headers.allow = failure.facts.allow
   return respond(failure.status, `${failure.message}\n`, headers)
 }
 
-function respond(status: number, body: string | null, headers: Record<string, string>): Response {
-  const all = { ...requestIdHeaders(createId('req')), 'cache-control': 'no-store', ...headers }
-  return new Response(body, { status, headers: all })
+function respond(status: number, body: string, headers: AnswerHeaders): Answer {
+  return new Answer(status, { ...requestIdHeaders(createId('req')), 'cache-control': 'no-store', ...headers }, body)
 }

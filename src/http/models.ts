@@ -4,13 +4,15 @@
 import type { Dialect } from '../dialects/dialect.ts'
 import { isoTime } from '../kernel/clock.ts'
 import { Failure, invalidRequest } from '../kernel/failure.ts'
+import type { Answer } from '../pipeline/answer.ts'
+import { type ClientRequest, queryOf } from '../pipeline/client-request.ts'
 import { listedId, type Offer, plainId, type WorkspaceOffer } from '../routing/offer.ts'
 import type { OfferedModel } from '../routing/plan.ts'
 import type { Caller } from '../tenancy/caller.ts'
 import type { CredentialCache } from '../tenancy/credentials.ts'
 import { createdAt, googleItem, liteLlmItem, openRouterFields } from './model-shapes.ts'
-import { admitCaller, type CallerDependencies, decodeModelId, queryOf } from './request.ts'
-import { jsonResponse, refuse } from './responses.ts'
+import { admitCaller, type CallerDependencies, decodeModelId } from './request.ts'
+import { jsonAnswer, refuse } from './responses.ts'
 
 export interface ModelsDependencies extends CallerDependencies {
   readonly credentials: Pick<CredentialCache, 'find'>
@@ -22,7 +24,7 @@ const pageLimitMax = 1000
 
 /** `encodedId` is the rest of the path, empty for the list: ids contain slashes, raw or as %2F. */
 export function createModelsRoute(deps: ModelsDependencies) {
-  return async (request: Request, surface: Dialect, address: string | undefined, encodedId: string) => {
+  return async (request: ClientRequest, surface: Dialect, address: string | undefined, encodedId: string) => {
     const admitted = await admit(deps, request, address)
     if (admitted instanceof Failure) return refuse(surface, admitted)
     const isGoogle = surface.id === 'gemini'
@@ -31,16 +33,16 @@ export function createModelsRoute(deps: ModelsDependencies) {
       : encodedId === ''
         ? listOf(admitted, request)
         : itemOf(admitted, request, encodedId)
-    return answer instanceof Failure ? refuse(surface, answer) : jsonResponse(answer)
+    return answer instanceof Failure ? refuse(surface, answer) : jsonAnswer(answer)
   }
 }
 
 /** GET /v1/model/info: the same models in LiteLLM's shape. */
 export function createModelInfoRoute(deps: ModelsDependencies) {
-  return async (request: Request, surface: Dialect, address: string | undefined): Promise<Response> => {
+  return async (request: ClientRequest, surface: Dialect, address: string | undefined): Promise<Answer> => {
     const admitted = await admit(deps, request, address)
     if (admitted instanceof Failure) return refuse(surface, admitted)
-    return jsonResponse({ data: admitted.offer.list(admitted.caller).map(liteLlmItem) })
+    return jsonAnswer({ data: admitted.offer.list(admitted.caller).map(liteLlmItem) })
   }
 }
 
@@ -56,13 +58,13 @@ function googleAnswer({ caller, offer }: Admitted, encodedId: string): object | 
   return model instanceof Failure ? model : googleItem(model)
 }
 
-function listOf({ caller, offer }: Admitted, request: Request): object | Failure {
+function listOf({ caller, offer }: Admitted, request: ClientRequest): object | Failure {
   const models = offer.list(caller)
   if (isPaged(request)) return pageOf(models, request, offer)
   return { object: 'list', data: models.map((model) => modelItem(model, offer)) }
 }
 
-function itemOf({ caller, offer }: Admitted, request: Request, encodedId: string): object | Failure {
+function itemOf({ caller, offer }: Admitted, request: ClientRequest, encodedId: string): object | Failure {
   const model = offer.find(caller, decodeModelId(encodedId))
   if (model instanceof Failure) return model
   return isPaged(request) ? pagedItem(model, offer) : modelItem(model, offer)
@@ -71,7 +73,7 @@ function itemOf({ caller, offer }: Admitted, request: Request, encodedId: string
 /** Also reads the models of the caller's workspace. */
 async function admit(
   deps: ModelsDependencies,
-  request: Request,
+  request: ClientRequest,
   address: string | undefined,
 ): Promise<Admitted | Failure> {
   const { credentials, catalog } = deps
@@ -81,7 +83,7 @@ async function admit(
   return { caller, offer: catalog.current.offer.with(own, caller.priceList) }
 }
 
-function isPaged(request: Request): boolean {
+function isPaged(request: ClientRequest): boolean {
   return request.headers.has('anthropic-version')
 }
 
@@ -109,7 +111,7 @@ function pagedItem(model: OfferedModel, offer: WorkspaceOffer) {
 }
 
 /** The page starts next to `after_id` or ends next to `before_id`. */
-function pageOf(models: readonly OfferedModel[], request: Request, offer: WorkspaceOffer): object | Failure {
+function pageOf(models: readonly OfferedModel[], request: ClientRequest, offer: WorkspaceOffer): object | Failure {
   const query = queryOf(request.url)
   const limitText = query.get('limit')
   const limit = limitText === null ? pageLimitMax : Number(limitText)

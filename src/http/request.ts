@@ -1,29 +1,13 @@
-// Reads an inbound request before anything else: its path, its query, the client's address and protocol, and for requests
+// Reads an inbound request before anything else: its path, the client's address and protocol, and for requests
 // that generate nothing, who calls.
 
 import { Failure } from '../kernel/failure.ts'
 import { type IpRange, isInRange, parseIpAddress, parseIpRange } from '../kernel/ip-range.ts'
 import { type Limiter, limitFailure } from '../limits/limiter.ts'
-import type { ClientRequest } from '../pipeline/exchange.ts'
+import type { ClientRequest } from '../pipeline/client-request.ts'
 import { allowsSource, sourceFailure } from '../tenancy/allowlist.ts'
 import type { Caller } from '../tenancy/caller.ts'
 import type { HeaderReader, RequestHeaders } from '../wire/http-message.ts'
-
-/**
- * The path that requests are matched and authorised by: everything between the authority and the query, as sent, because
- * paths that the runtime would normalise are refused before (`isPlainPath`). `url` may be a bare path, which has no authority,
- * whatever its query contains.
- */
-export function pathOf(url: string): string {
-  const authority = url.startsWith('/') ? -1 : url.indexOf('://')
-  const start = authority < 0 ? 0 : url.indexOf('/', authority + 3)
-  if (start < 0) return '/'
-  for (let at = start; at < url.length; at++) {
-    const code = url.charCodeAt(at)
-    if (code === 0x3f || code === 0x23) return url.slice(start, at)
-  }
-  return url.slice(start)
-}
 
 /** The id of a model in a path, whose slash may be sent as %2F. */
 export function decodeModelId(sent: string): string {
@@ -35,24 +19,11 @@ export function decodeModelId(sent: string): string {
   }
 }
 
-export function queryOf(url: string): URLSearchParams {
-  const mark = url.indexOf('?')
-  return new URLSearchParams(mark < 0 ? '' : url.slice(mark + 1))
-}
-
 /** More than any path that is served has; deeper ones are refused. */
 export const segmentsMax = 16
 
-/** The path of a request's target, up to its query. */
-export function sentPath(target: string): string {
-  const query = target.indexOf('?')
-  const sent = query < 0 ? target : target.slice(0, query)
-  return sent.startsWith('/') ? sent : sent.replace(/^https?:\/\/[^/]+/i, '') || '/'
-}
-
 /**
- * Whether a path means the same to this gateway, to the URL that the runtime makes of it and to a proxy in front. It does not
- * where one of them removes dot segments (`..`, `%2e%2e`, `a%2F..%2Fb`) or empty ones (`//`), reads a backslash as a slash,
+ * Whether a path means the same to this gateway and to a proxy in front. It may not where one of them removes dot segments (`..`, `%2e%2e`, `a%2F..%2Fb`) or empty ones (`//`), reads a backslash as a slash,
  * ends the path at a `#`, or cannot decode it. A proxy that guards `/api/` sees what was sent, so only plain paths are served.
  */
 export function isPlainPath(path: string): boolean {
@@ -87,20 +58,17 @@ export interface AddressClues {
   readonly trustedProxies: readonly IpRange[]
 }
 
-export function createClientAddresses(
-  trustedProxiesNow: () => readonly string[],
-  socketAddress: (request: ClientRequest) => string | undefined,
-) {
+export function createClientAddresses(trustedProxiesNow: () => readonly string[]) {
   // Parsed once per configuration, not per request.
   let listed: readonly string[] = []
   let trustedProxies: readonly IpRange[] = []
-  const cluesOf = (request: ClientRequest): AddressClues => {
+  const cluesOf = ({ connection, headers }: ClientRequest): AddressClues => {
     const current = trustedProxiesNow()
     if (current !== listed) {
       listed = current
       trustedProxies = current.flatMap((text) => parseIpRange(text) ?? [])
     }
-    return { socket: socketAddress(request), headers: request.headers, trustedProxies }
+    return { socket: connection.address, headers, trustedProxies }
   }
   return {
     addressOf: (request: ClientRequest) => clientAddress(cluesOf(request)),
@@ -157,7 +125,7 @@ export interface CallerDependencies {
 /** Authenticates the caller of a free request, which counts as a request without tokens. */
 export async function admitCaller(
   { authenticate, limiter }: CallerDependencies,
-  request: Request,
+  request: ClientRequest,
   address: string | undefined,
 ): Promise<Caller | Failure> {
   const caller = await authenticate(request.headers)

@@ -7,11 +7,13 @@ import { Failure } from '../kernel/failure.ts'
 import type { Nano } from '../kernel/money.ts'
 import { type SpendState, spendState } from '../ledger/budget.ts'
 import type { Ledger } from '../ledger/ledger.ts'
+import type { Answer } from '../pipeline/answer.ts'
+import type { ClientRequest } from '../pipeline/client-request.ts'
 import { budgetsOf } from '../pipeline/place-hold.ts'
 import { allowsSource, sourceFailure } from '../tenancy/allowlist.ts'
 import type { Caller } from '../tenancy/caller.ts'
 import type { RequestHeaders } from '../wire/http-message.ts'
-import { jsonResponse, refuse } from './responses.ts'
+import { jsonAnswer, refuse } from './responses.ts'
 
 export const spendPath = '/api/oauth/usage'
 
@@ -22,7 +24,7 @@ export interface SpendDependencies {
 }
 
 export function createSpendRoute({ authenticate, ledger, clock }: SpendDependencies) {
-  return async (request: Request, surface: Dialect, address: string | undefined): Promise<Response> => {
+  return async (request: ClientRequest, surface: Dialect, address: string | undefined): Promise<Answer> => {
     const caller = await authenticate(request.headers)
     if (caller instanceof Failure) return refuse(surface, caller)
     if (!allowsSource(caller, address)) return refuse(surface, sourceFailure(caller, address))
@@ -30,7 +32,7 @@ export function createSpendRoute({ authenticate, ledger, clock }: SpendDependenc
     const states = budgets.map(async (budget) =>
       spendState({ ...budget, ...(await ledger.budget(budget.scopeId, budget.window)) }),
     )
-    return jsonResponse(renderSpend(await Promise.all(states)), { 'cache-control': 'no-store' })
+    return jsonAnswer(renderSpend(await Promise.all(states)), { 'cache-control': 'no-store' })
   }
 }
 

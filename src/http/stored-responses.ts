@@ -2,9 +2,11 @@
 
 import type { Dialect } from '../dialects/dialect.ts'
 import { Failure, invalidRequest } from '../kernel/failure.ts'
+import type { Answer } from '../pipeline/answer.ts'
+import { type ClientRequest, queryOf } from '../pipeline/client-request.ts'
 import type { StoredResponse, StoredResponses } from '../tenancy/stored-responses.ts'
-import { admitCaller, type CallerDependencies, queryOf } from './request.ts'
-import { jsonResponse, refuse, wrongMethod } from './responses.ts'
+import { admitCaller, type CallerDependencies } from './request.ts'
+import { jsonAnswer, refuse, wrongMethod } from './responses.ts'
 
 export interface StoredResponsesDependencies extends CallerDependencies {
   readonly storedResponses: StoredResponses
@@ -17,21 +19,25 @@ const noStore = { 'cache-control': 'no-store' }
 
 /** `path` is without /v1. undefined = not one of these paths, or nothing is stored here. */
 export function createStoredResponsesRoute(deps: StoredResponsesDependencies) {
-  return (request: Request, surface: Dialect, address: string | undefined, path: string) => {
+  return async (
+    request: ClientRequest,
+    surface: Dialect,
+    address: string | undefined,
+    path: string,
+  ): Promise<Answer | undefined> => {
     const [, id, part = ''] = (deps.settings.current.storeResponses && pathForm.exec(path)) || []
     if (id === undefined) return undefined
     const { method } = request
     const allow = { '': 'GET, DELETE', '/input_items': 'GET', '/cancel': 'POST' }[part] ?? ''
     if (!allow.split(', ').includes(method)) return refuse(surface, wrongMethod(method, allow))
-    return answer(deps, request, address, { id, part }).then((result) =>
-      result instanceof Failure ? refuse(surface, result) : jsonResponse(result, noStore),
-    )
+    const result = await answer(deps, request, address, { id, part })
+    return result instanceof Failure ? refuse(surface, result) : jsonAnswer(result, noStore)
   }
 }
 
 async function answer(
   deps: StoredResponsesDependencies,
-  request: Request,
+  request: ClientRequest,
   address: string | undefined,
   { id, part }: { readonly id: string; readonly part: string },
 ): Promise<object | Failure> {

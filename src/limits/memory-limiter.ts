@@ -105,15 +105,14 @@ export function arriveHere(
     },
     end() {
       leave()
-      const verdict = admit(0)
-      if (verdict instanceof Promise) void verdict.then(endUnused)
-      else endUnused(verdict)
+      void endUnused(admit(0))
     },
   }
 }
 
 /** Ends a request that could not be served. A refused one counted nothing. */
-function endUnused(verdict: Verdict): void {
+async function endUnused(admitting: Verdict | Promise<Verdict>): Promise<void> {
+  const verdict = await admitting
   if (verdict.kind === 'admitted') verdict.end(undefined)
 }
 

@@ -1,4 +1,5 @@
 import { expect, test } from 'bun:test'
+import { received } from '../../test/parts/http.ts'
 import { openaiChat } from '../dialects/openai-chat/index.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { Failure, retryHeaders } from '../kernel/failure.ts'
@@ -7,6 +8,7 @@ import { createLog } from '../telemetry/log.ts'
 import type { Caller } from '../tenancy/caller.ts'
 import { createBodyRoom } from '../wire/read-body.ts'
 import { type AdmitDependencies, admit } from './admit.ts'
+import type { ClientRequest } from './client-request.ts'
 import { Exchange } from './exchange.ts'
 import { endRefused, endWithError, type SettlementDependencies } from './settlement.ts'
 import { Refusal } from './stages.ts'
@@ -44,14 +46,14 @@ function createBench() {
   const log = createLog({ format: 'json', clock: systemClock, write: () => {} })
   const connection = { keepOpen() {}, rearm() {}, drop() {}, address: () => undefined }
   const settling = { clock: systemClock, log, requests: { write: () => {} }, observe: () => {}, unconfirmed: new Set() }
-  const start = (http: Request) => new Exchange(systemClock, http, openaiChat, '/path', connection)
+  const start = (http: ClientRequest) => new Exchange(systemClock, http, openaiChat, '/path', connection)
   return { room, limiter, deps, start, settling: settling as unknown as SettlementDependencies }
 }
 
-function upload(bytes: number, headers: Record<string, string> = {}): Request {
+function upload(bytes: number, headers: Record<string, string> = {}): ClientRequest {
   const body = `{"model":"m","messages":[{"role":"user","content":"${'x'.repeat(bytes)}"}]}`
   const all = { 'content-type': 'application/json', 'content-length': String(body.length), ...headers }
-  return new Request('http://gateway/', { method: 'POST', headers: all, body })
+  return received(new Request('http://gateway/', { method: 'POST', headers: all, body }))
 }
 
 test('refuses a large body while others fill the memory for bodies', async () => {
@@ -67,12 +69,14 @@ test('refuses a large body while others fill the memory for bodies', async () =>
 test('frees the concurrency slot however the request ends', async () => {
   const { room, limiter, deps, start, settling } = createBench()
   const isFull = () => limiter.arrive(caller.limits).kind === 'refused'
-  const endings: readonly [http: Request, status: number][] = [
+  const endings: readonly [http: ClientRequest, status: number][] = [
     [upload(1, { 'content-type': 'text/plain' }), 415],
     [upload(1, { 'content-encoding': 'gzip' }), 415],
     [upload(1_000_000), 413],
     [
-      new Request('http://gateway/', { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{' }),
+      received(
+        new Request('http://gateway/', { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{' }),
+      ),
       400,
     ],
     [upload(100_000), 503],

@@ -6,7 +6,7 @@ import type { Dialect, LimitViews } from '../dialects/dialect.ts'
 import { type Failure, retryHeaders } from '../kernel/failure.ts'
 import type { RequestId } from '../kernel/ids.ts'
 import type { Candidate } from '../routing/plan.ts'
-import type { RequestHeaders } from '../wire/http-message.ts'
+import type { HeaderReader, RequestHeaders } from '../wire/http-message.ts'
 import type { Exchange } from './exchange.ts'
 
 /** Names are in lower case. A list is sent as one header for each of its values, which only `set-cookie` needs. */
@@ -46,12 +46,77 @@ export class Answer {
   }
 }
 
-/** A `Response` is turned into an `Answer` in http/listen.ts. */
-export type AnyAnswer = Answer | Response
+/** Whether a client takes a compressed body. */
+export function acceptsGzip(headers: HeaderReader): boolean {
+  return /\bgzip\b(?!\s*;\s*q=0(?:\.0*)?(?:\s*,|\s*$))/.test(headers.get('accept-encoding') ?? '')
+}
 
-export function setHeader(answer: AnyAnswer, name: string, value: string): void {
-  if (answer instanceof Response) answer.headers.set(name, value)
-  else answer.headers[name] = value
+// ── Streams ──
+
+/**
+ * Pieces of text as they are read. The next piece is read when the client has taken the last: a slow reader holds up only
+ * itself, and nothing more is read once it has left. `onError` reports what is thrown while they are read.
+ */
+export function textStream(pieces: AsyncIterable<string>, onError: (thrown: unknown) => void): AnswerStream {
+  const iterator = pieces[Symbol.asyncIterator]()
+  return {
+    async run(sink) {
+      // The first piece may take long.
+      await sink.write(noBytes)
+      try {
+        for (let piece = await iterator.next(); !piece.done; piece = await iterator.next()) {
+          await sink.write(encoder.encode(piece.value))
+        }
+      } catch (thrown) {
+        onError(thrown)
+        throw new BrokenOff()
+      }
+    },
+    async clientLeft() {
+      await iterator.return?.()
+    },
+  }
+}
+
+/** Events as they happen, until the client leaves or `end` is called. */
+export class EventStream implements AnswerStream {
+  readonly #waiting: string[] = []
+  #hasEnded = false
+  #wake: (() => void) | undefined
+
+  /** `waitingMax`: how many texts may wait for a slow reader. */
+  constructor(
+    private readonly waitingMax: number,
+    private readonly onLeft: () => void,
+  ) {}
+
+  /** False if too many wait already; then the client misses this one. */
+  send(text: string): boolean {
+    if (this.#hasEnded || this.#waiting.length >= this.waitingMax) return false
+    this.#waiting.push(text)
+    this.#wake?.()
+    return true
+  }
+
+  /** What was sent before is still delivered. */
+  end(): void {
+    this.#hasEnded = true
+    this.#wake?.()
+  }
+
+  async run(sink: AnswerSink): Promise<void> {
+    for (;;) {
+      const text = this.#waiting.shift()
+      if (text !== undefined) await sink.write(encoder.encode(text))
+      else if (this.#hasEnded) return
+      else await new Promise<void>((resolve) => (this.#wake = resolve))
+    }
+  }
+
+  async clientLeft(): Promise<void> {
+    this.end()
+    this.onLeft()
+  }
 }
 
 // ── Headers ──
@@ -97,13 +162,13 @@ export function streamHeaders(headers: AnswerHeaders): AnswerHeaders {
   return headers
 }
 
-/** The error response for a failure before any part of the answer was sent, in the surface's error format. */
-export function failureResponse(
+/** The answer to a failure before any part of another one was sent, in the surface's error format. */
+export function failureAnswer(
   surface: Pick<Dialect, 'renderFailure'>,
   failure: Failure,
   headers: AnswerHeaders,
   id: RequestId,
-): Response {
+): Answer {
   headers['content-type'] = 'application/json'
   if (failure.facts.allow !== undefined) headers.allow = failure.facts.allow
   if (failure.status === 401) {
@@ -112,10 +177,7 @@ export function failureResponse(
     headers['x-should-retry'] = 'false'
   }
   Object.assign(headers, retryHeaders(failure))
-  return new Response(surface.renderFailure(failure, id), {
-    status: failure.status,
-    headers: headers as Record<string, string>,
-  })
+  return new Answer(failure.status, headers, surface.renderFailure(failure, id))
 }
 
 /** Clients choose the member names in pointers, so the header is bounded in number and length. */

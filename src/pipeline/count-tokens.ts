@@ -11,7 +11,7 @@ import { type AttemptFault, attemptFault, classifyFault } from '../routing/fault
 import type { Candidate } from '../routing/plan.ts'
 import { readResponseBody } from '../wire/read-body.ts'
 import { admit } from './admit.ts'
-import { answerHeaders } from './answer.ts'
+import { Answer, answerHeaders } from './answer.ts'
 import { AttemptDeadline } from './deadline.ts'
 import { countTokensInChunks } from './estimate.ts'
 import { Exchange } from './exchange.ts'
@@ -65,20 +65,20 @@ export function createCountTokens(deps: RunDependencies): RunRequest {
   }
 
   /** Estimates from the text that the model would read; a header says that it is an estimate. */
-  async function answerEstimate(admitted: Admitted): Promise<Response> {
+  async function answerEstimate(admitted: Admitted): Promise<Answer> {
     const { exchange, content, limits } = admitted
     const parsed = content.parsed()
     if (parsed instanceof Failure) return endWithError(deps, exchange, parsed, limits)
     const tokens = await countTokensInChunks(parsed.conversation)
-    const response = answer(exchange.surface.tokenCount?.renderCount(tokens) ?? '', admitted)
-    response.headers.set('x-tollgate-usage', 'estimated')
-    return response
+    const estimate = answer(exchange.surface.tokenCount?.renderCount(tokens) ?? '', admitted)
+    estimate.headers['x-tollgate-usage'] = 'estimated'
+    return estimate
   }
 
-  function answer(body: Uint8Array | string, { exchange, limits }: Admitted): Response {
+  function answer(body: Uint8Array | string, { exchange, limits }: Admitted): Answer {
     endUncharged(deps, exchange)
     const headers = { ...answerHeaders(exchange, limits), 'content-type': 'application/json' }
-    return new Response(body, { headers })
+    return new Answer(200, headers, body)
   }
 }
 

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test'
+import { received } from '../../test/parts/http.ts'
 import { openaiChat } from '../dialects/openai-chat/index.ts'
 import type { Candidate } from '../routing/plan.ts'
 import { Exchange } from './exchange.ts'
@@ -12,7 +13,7 @@ describe('attempts', () => {
   function start() {
     let nowMs = 100
     const clock = { now: () => 0, monotonicMs: () => nowMs }
-    const exchange = new Exchange(clock, new Request('http://gateway.test'), openaiChat, '/', connection)
+    const exchange = new Exchange(clock, received(new Request('http://gateway.test')), openaiChat, '/', connection)
     const wait = (milliseconds: number) => {
       nowMs += milliseconds
     }

@@ -10,20 +10,8 @@ import type { FaultClass } from '../routing/faults.ts'
 import type { Candidate } from '../routing/plan.ts'
 import { type AttemptRecord, RequestRecord } from '../telemetry/request-record.ts'
 import type { KeyedRequest } from '../tenancy/idempotency.ts'
-import type { RequestHeaders } from '../wire/http-message.ts'
-import type { Message } from '../wire/read-body.ts'
+import type { ClientRequest } from './client-request.ts'
 import type { Hold } from './hold.ts'
-
-/** A client's request: a `Request` is one, and that of the gateway's own server. */
-export interface ClientRequest extends Message {
-  readonly method: string
-  /** Absolute, or a path. */
-  readonly url: string
-  readonly headers: RequestHeaders
-  readonly bodyUsed: boolean
-  /** Aborts when the client leaves. */
-  readonly signal: CancelSignal
-}
 
 /** The client's socket, as far as the pipeline may touch it. */
 export interface Connection {

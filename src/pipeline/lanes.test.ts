@@ -1,4 +1,5 @@
 import { expect, test } from 'bun:test'
+import { received } from '../../test/parts/http.ts'
 import { freePrice } from '../catalog/price.ts'
 import { anthropicMessages } from '../dialects/anthropic-messages/index.ts'
 import type { TargetRules } from '../dialects/canonical/target-rules.ts'
@@ -25,7 +26,7 @@ function openedLane(
   const body = new TextEncoder().encode(
     JSON.stringify({ model: 'a/b', messages: [{ role: 'user', content: 'hi' }], ...members }),
   )
-  const http = new Request('http://x', { method: 'POST', headers })
+  const http = received(new Request('http://x', { method: 'POST', headers }))
   const envelope = openaiChat.readEnvelope(body, http.headers)
   if (envelope instanceof Failure) throw new Error(envelope.message)
   const held = {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test'
+import { received } from '../../test/parts/http.ts'
 import { createPrice, sharePrice } from '../catalog/price.ts'
 import { openaiChat } from '../dialects/openai-chat/index.ts'
 import { Failure } from '../kernel/failure.ts'
@@ -44,7 +45,7 @@ function openRequest({ text = 'hi', members = '', model = {}, rules = {}, lowere
   )
   const envelope = openaiChat.readEnvelope(body, new Headers())
   if (envelope instanceof Failure) throw new Error(envelope.message)
-  const exchange = new Exchange(stoppedClock, new Request('http://gateway.test'), openaiChat, '/', connection)
+  const exchange = new Exchange(stoppedClock, received(new Request('http://gateway.test')), openaiChat, '/', connection)
   const noTags = { tag: () => '', isValid: () => false }
   const content = new WatchedContent(envelope, openaiChat, [], noTags)
   const offered = { contextTokens: 1000, maxOutputTokens: undefined, price, ...model } as unknown as OfferedModel

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test'
+import { received } from '../../test/parts/http.ts'
 import { createPrice, freePrice, type Price } from '../catalog/price.ts'
 import { Failure } from '../kernel/failure.ts'
 import type { Nano, Pico } from '../kernel/money.ts'
@@ -49,7 +50,7 @@ async function ask(asked: Asked): Promise<{ outcome: Hold | Failure; requests: H
       sentConversation: () => ({ turns: [], unsupported }),
       ...{ bodyBytes, recalledBytes: 0 },
     },
-    exchange: { record: { id: 'req_1', startedAt: 0 }, http: new Request('http://gateway.test') },
+    exchange: { record: { id: 'req_1', startedAt: 0 }, http: received(new Request('http://gateway.test')) },
   } as unknown as Admitted
   const deps = { ledger, ratios: new InputRatios(), clock: { now: () => 0, monotonicMs: () => 0 } }
   const placed = await placeHold(deps, admitted)

@@ -1,4 +1,5 @@
 import { expect, test } from 'bun:test'
+import { received, responseOf } from '../../test/parts/http.ts'
 import { anthropicMessages } from '../dialects/anthropic-messages/index.ts'
 import type { Dialect } from '../dialects/dialect.ts'
 import { openaiChat } from '../dialects/openai-chat/index.ts'
@@ -107,12 +108,13 @@ test.each(calls)(
   'answers a defect in %s with a 500 without details, and records it under its id',
   async (_, run, surface) => {
     logged = ''
-    const request = new Request('http://gateway/', {
+    const sent = {
       method: 'POST',
       headers: { 'content-type': 'application/json', 'anthropic-version': '2023-06-01' },
       body: '{"model":"m","max_tokens":1,"messages":[{"role":"user","content":"hi"}]}',
-    })
-    const response = (await run(request, surface, '/path', connection)) as Response
+    }
+    const request = received(new Request('http://gateway/', sent))
+    const response = responseOf(await run(request, surface, '/path', connection))
     expect(response.status).toBe(500)
     const id = response.headers.get('x-request-id')
     expect(id).toBe(ids.at(-1) ?? 'none')

@@ -22,21 +22,14 @@ import type { StickyRoutes } from '../routing/sticky.ts'
 import type { TraceContext } from '../telemetry/request-record.ts'
 import type { GenerationKeys } from '../tenancy/idempotency.ts'
 import { type AdmitDependencies, admit } from './admit.ts'
-import {
-  Answer,
-  type AnswerHeaders,
-  type AnyAnswer,
-  answerHeaders,
-  failureResponse,
-  streamHeaders,
-  warningsHeader,
-} from './answer.ts'
+import { Answer, type AnswerHeaders, answerHeaders, failureAnswer, streamHeaders, warningsHeader } from './answer.ts'
 import type { OpenStream, Reply } from './attempt.ts'
 import { type AttemptRoutesDependencies, attemptRoutes, warningsOf } from './attempt-routes.ts'
 import { claimKey, confirmKey, replayHeaders } from './claim-key.ts'
+import type { ClientRequest } from './client-request.ts'
 import type { Content } from './content.ts'
 import { earlyHeadersMs, untilDeadline } from './deadline.ts'
-import { type ClientRequest, type Connection, Exchange } from './exchange.ts'
+import { type Connection, Exchange } from './exchange.ts'
 import type { SessionReasoning } from './kept-reasoning.ts'
 import { estimateAllTokens, type PlaceHoldDependencies, placeHold } from './place-hold.ts'
 import { createSettleReply, type SettleReplyDependencies } from './settle-reply.ts'
@@ -48,7 +41,7 @@ import {
   endRefused,
   endUncharged,
   endWithError,
-  goneResponse,
+  goneAnswer,
   type Settled,
   settle,
 } from './settlement.ts'
@@ -87,7 +80,7 @@ export type RunRequest = (
   surface: Dialect,
   path: string,
   connection: Connection,
-) => Promise<AnyAnswer>
+) => Promise<Answer>
 
 /** `readerOf`: how the surface's bodies are read, for paths that take another kind. */
 export function createRunRequest(
@@ -125,7 +118,7 @@ export function createRunRequest(
     }
   }
 
-  async function answerWhole(held: Held, replying: Promise<Reply | NoReply>): Promise<AnyAnswer> {
+  async function answerWhole(held: Held, replying: Promise<Reply | NoReply>): Promise<Answer> {
     const reply = await replying
     if (isNoReply(reply)) return await endWithoutReply(held, reply)
     assert(reply.kind === 'whole', 'a whole answer needs a whole reply')
@@ -134,7 +127,7 @@ export function createRunRequest(
     const headers = withWarnings(answerHeaders(exchange, limits), held, reply)
     const delivered: Delivered = { reply, measured: { ...nothingMeasured, usage }, whole: body, lastBytes: body }
     const { unsettled, chargeUsd }: Settled = await settleReply(held, complete, delivered)
-    if (unsettled) return failureResponse(exchange.surface, unsettled, headers, exchange.record.id)
+    if (unsettled) return failureAnswer(exchange.surface, unsettled, headers, exchange.record.id)
     headers['content-type'] = 'application/json'
     if (chargeUsd !== undefined) headers['x-tollgate-cost'] = chargeUsd
     if (usage.source === 'estimated') headers['x-tollgate-usage'] = 'estimated'
@@ -142,7 +135,7 @@ export function createRunRequest(
   }
 
   /** If no provider has begun to reply in time, the client gets its headers early and keep-alives until one does. */
-  async function answerStreamed(held: Held, replying: Promise<Reply | NoReply>): Promise<AnyAnswer> {
+  async function answerStreamed(held: Held, replying: Promise<Reply | NoReply>): Promise<Answer> {
     const { exchange, limits } = held
     const earlyMs = clock.monotonicMs() + earlyHeadersMs(exchange.http.headers)
     const reply = await untilDeadline(earlyMs, replying, ticker)
@@ -175,17 +168,17 @@ export function createRunRequest(
   }
 
   /** The stored answer of the first request under the same idempotency key; it costs nothing. */
-  function answerStored(exchange: Exchange, body: Buffer): Response {
+  function answerStored(exchange: Exchange, body: Buffer): Answer {
     exchange.record.notes.push('replayed by its idempotency key')
     endUncharged(deps, exchange)
-    return new Response(body, { headers: replayHeaders(exchange) as Record<string, string> })
+    return new Answer(200, replayHeaders(exchange), body)
   }
 
   /** Ends a request that no provider replied to. A stream whose headers were sent early ends in `Pump` instead. */
-  async function endWithoutReply(held: Held, why: NoReply): Promise<Response> {
+  async function endWithoutReply(held: Held, why: NoReply): Promise<Answer> {
     if (why instanceof Failure) return endWithError(deps, held.exchange, why, held.limits)
     await settle(deps, held, { ending: 'client left before content' }, undefined)
-    return goneResponse()
+    return goneAnswer()
   }
 }
 

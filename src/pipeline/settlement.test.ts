@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test'
+import { received, responseOf } from '../../test/parts/http.ts'
 import { tokenCounts } from '../../test/parts/token-counts.ts'
 import { openaiChat } from '../dialects/openai-chat/index.ts'
 import { systemClock } from '../kernel/clock.ts'
@@ -106,7 +107,7 @@ function start() {
     unconfirmed,
   }
   const connection = { keepOpen() {}, rearm() {}, drop() {}, address: () => undefined }
-  const http = new Request('http://gateway.test')
+  const http = received(new Request('http://gateway.test'))
   const exchange = new Exchange(systemClock, http, openaiChat, '/v1/chat/completions', connection)
   const hold: Partial<Hold> = {
     heldBeforeCost: 9n as Nano,
@@ -172,7 +173,7 @@ test('after a settlement that throws, says that the charge is unknown and keeps 
   const { deps, exchange, held, record, counts, hold } = start()
   hold.settle = () => Promise.reject(new Error('no ledger'))
   expect(await settle(deps, held, complete, delivered).catch(String)).toBe('Error: no ledger')
-  const response = endWithError(deps, exchange, defect)
+  const response = responseOf(endWithError(deps, exchange, defect))
   expect([response.status, response.headers.get('x-should-retry')]).toEqual([500, 'true'])
   expect(await response.text()).toContain('it is not known yet whether it was charged')
   expect(counts).toEqual({ ...none, ended: 1, left: 1, released: 1, written: 1, observed: 1 })

@@ -22,7 +22,7 @@ import type { RequestLog } from '../telemetry/request-log.ts'
 import { chargedRequestRow, logRequest, type RequestRecord } from '../telemetry/request-record.ts'
 import type { GenerationKeys, KeyedRequest } from '../tenancy/idempotency.ts'
 import type { StoredResponses } from '../tenancy/stored-responses.ts'
-import { failureResponse, routeHeaders, withLimits } from './answer.ts'
+import { Answer, failureAnswer, routeHeaders, withLimits } from './answer.ts'
 import type { OpenStream, WholeReply } from './attempt.ts'
 import type { Exchange } from './exchange.ts'
 import type { Meter } from './meter.ts'
@@ -285,27 +285,27 @@ export function endWithError(
   exchange: Exchange,
   failure: Failure,
   limits: LimitViews = {},
-): Response {
+): Answer {
   const sent = endFailed(deps, exchange, failure)
   const { record, attempts, surface } = exchange
   const headers = routeHeaders(record.id, attempts.tried, attempts.count)
-  return failureResponse(surface, sent, withLimits(headers, exchange, limits), record.id)
+  return failureAnswer(surface, sent, withLimits(headers, exchange, limits), record.id)
 }
 
 /** Ends a request of which nothing was sent. */
-export function endRefused(deps: SettlementDependencies, exchange: Exchange, { failure, limits }: Refusal): Response {
+export function endRefused(deps: SettlementDependencies, exchange: Exchange, { failure, limits }: Refusal): Answer {
   return exchange.clientGone.aborted ? endClientLeft(deps, exchange) : endWithError(deps, exchange, failure, limits)
 }
 
 /** Ends a request whose client has left and for which nothing was sent upstream. */
-export function endClientLeft(deps: SettlementDependencies, exchange: Exchange): Response {
+export function endClientLeft(deps: SettlementDependencies, exchange: Exchange): Answer {
   endUncharged(deps, exchange, clientLeftStatus)
-  return goneResponse()
+  return goneAnswer()
 }
 
 /** A response for a client that is no longer there. */
-export function goneResponse(): Response {
-  return new Response(null, { status: clientLeftStatus })
+export function goneAnswer(): Answer {
+  return new Answer(clientLeftStatus, {})
 }
 
 /** Ends a request without a charge, unless it has ended. */

@@ -60,10 +60,17 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
     // Cached texts are known to be keys: the form is only checked, and the HMAC only computed, before a query.
     const known = cache.peek(text)
     if (known !== undefined) return judgeNow(text as ApiKey, known)
-    if (!hasApiKeyForm(text)) return malformed()
-    const found = cache.find(text)
-    if (!(found instanceof Promise)) return judgeNow(text, found)
-    return found.then((stored) => judgeNow(text, stored), storeFailure)
+    return hasApiKeyForm(text) ? lookUp(text) : malformed()
+  }
+
+  async function lookUp(key: ApiKey): Promise<Verdict> {
+    let stored: StoredKey | undefined
+    try {
+      stored = await cache.find(key)
+    } catch (error) {
+      return storeFailure(error)
+    }
+    return judgeNow(key, stored)
   }
 
   return {

@@ -2,6 +2,7 @@
 
 import { expect, test } from 'bun:test'
 import { forEachEngine, type TestEngine } from '../../test/parts/engines.ts'
+import { received } from '../../test/parts/http.ts'
 import { openManagement } from '../../test/parts/management.ts'
 import { Failure } from '../kernel/failure.ts'
 import { createId, type PersonId } from '../kernel/ids.ts'
@@ -15,7 +16,9 @@ import { createSessions, readVisit, type Sessions, viewAsCookie } from './sessio
 const password = 'correct horse battery'
 const secretOf = (url: string) => new URL(url).searchParams.get('i') ?? ''
 const post = (headers: Record<string, string> = {}) =>
-  new Request('http://gate.test/console/session', { method: 'POST', headers: { host: 'gate.test', ...headers } })
+  received(
+    new Request('http://gate.test/console/session', { method: 'POST', headers: { host: 'gate.test', ...headers } }),
+  )
 
 async function setUp(engine: TestEngine) {
   let sessions: Sessions | undefined

@@ -4,6 +4,7 @@
 import type { Clock } from '../kernel/clock.ts'
 import { Failure } from '../kernel/failure.ts'
 import type { PersonId } from '../kernel/ids.ts'
+import type { ClientRequest } from '../pipeline/client-request.ts'
 import type { Database } from '../store/database.ts'
 import { type SignedUp, signUp } from '../tenancy/claims.ts'
 import { checkName } from '../tenancy/management.ts'
@@ -32,7 +33,7 @@ export interface AccountsDependencies {
   /** Gives the workspace of someone who signed up its opening credit. */
   onSignUp(signedUp: SignedUp): Promise<void>
   /** Slows down or refuses further attempts; counted by network address, or by the given name. */
-  slowGuess(request: Request, name?: string): Promise<Failure | undefined>
+  slowGuess(request: ClientRequest, name?: string): Promise<Failure | undefined>
   /** For the audit log. */
   onRefused(refusal: Refusal): void
 }
@@ -48,27 +49,27 @@ export interface Accounts {
   hasAny(): Promise<boolean>
   /** Whether anyone may create an account. */
   isOpen(): boolean
-  signUp(request: Request, account: NewAccount): Promise<PersonId | Failure>
-  signIn(request: Request, account: { email: string; password: string }): Promise<PersonId | Failure>
+  signUp(request: ClientRequest, account: NewAccount): Promise<PersonId | Failure>
+  signIn(request: ClientRequest, account: { email: string; password: string }): Promise<PersonId | Failure>
   /**
    * For the page; undefined = it cannot be used. `isKnown`: the address has an account, whose password is required.
    * `as`: what an invitation makes of its person, such as `member of acme`.
    */
   lookAt(secret: string): Promise<(OpenLink & { readonly isKnown: boolean; readonly as?: string }) | undefined>
   /** Accepts an invitation, or sets the new password. */
-  useLink(request: Request, input: { link: string; name: string; password: string }): Promise<PersonId | Failure>
+  useLink(request: ClientRequest, input: { link: string; name: string; password: string }): Promise<PersonId | Failure>
 }
 
 export function createAccounts(deps: AccountsDependencies): Accounts {
   const { database, clock, passwords } = deps
 
   /** A right password is never slowed down: only wrong ones count. */
-  const refuse = async (request: Request, email: string, refusal: Refusal, message: string): Promise<Failure> => {
+  const refuse = async (request: ClientRequest, email: string, refusal: Refusal, message: string): Promise<Failure> => {
     deps.onRefused(refusal)
     const slowed = (await deps.slowGuess(request)) ?? (await deps.slowGuess(request, `account ${email}`))
     return slowed ?? new Failure('UNAUTHORIZED', message)
   }
-  const wrongPassword = (request: Request, email: string) =>
+  const wrongPassword = (request: ClientRequest, email: string) =>
     refuse(
       request,
       email,
@@ -77,7 +78,7 @@ export function createAccounts(deps: AccountsDependencies): Accounts {
     )
 
   const accept = async (
-    request: Request,
+    request: ClientRequest,
     link: Extract<OpenLink, { kind: 'invitation' }>,
     name: string,
     password: string,

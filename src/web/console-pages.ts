@@ -4,6 +4,8 @@
 import type { Clock } from '../kernel/clock.ts'
 import { Failure, retryHeaders } from '../kernel/failure.ts'
 import type { PersonId } from '../kernel/ids.ts'
+import type { Answer } from '../pipeline/answer.ts'
+import { type ClientRequest, pathOf, queryOf } from '../pipeline/client-request.ts'
 import { isStoreUnavailable } from '../store/sql-error.ts'
 import type { Principal } from '../tenancy/principal.ts'
 import { readBody } from '../wire/read-body.ts'
@@ -16,14 +18,13 @@ import {
   isVisible,
   type LinkData,
   placeOf,
-  type ShowPage,
   type SignInData,
   scopedPath,
   titleOf,
   type Viewer,
   workspaceCookie,
 } from './page-data.ts'
-import { jsonResponse, redirect } from './responses.ts'
+import { jsonAnswer, redirect, type ShowPage } from './responses.ts'
 import {
   flowCookie,
   flowCookieName,
@@ -49,13 +50,13 @@ export interface ConsolePagesDependencies {
   readonly tokenPlace: string
   /** The gateway's public address, if configured. */
   publicUrl(): string | undefined
-  visitOf(request: Request): Visit
+  visitOf(request: ClientRequest): Visit
   /** Refuses a wrong management token, and slows down guessing. */
-  checkToken(token: string, request: Request): Promise<Failure | undefined>
+  checkToken(token: string, request: ClientRequest): Promise<Failure | undefined>
   /** Slows down or refuses guessing of sign-in links. */
-  slowGuess(request: Request): Promise<Failure | undefined>
+  slowGuess(request: ClientRequest): Promise<Failure | undefined>
   /** An answer of the management API to a read with this request's session; undefined = it was refused. */
-  readApi(request: Request, path: string): Promise<unknown>
+  readApi(request: ClientRequest, path: string): Promise<unknown>
   /** For the audit log. `personId`: whose session it is; absent = the installation's. */
   onSession?(event: SessionEvent, personId?: PersonId): void | Promise<void>
 }
@@ -82,8 +83,8 @@ function returnPath(address: string | null): string {
 export function createConsolePages(deps: ConsolePagesDependencies, show: ShowPage) {
   const { sessions, publicUrl, visitOf, tokenPlace, clock } = deps
 
-  const page = async (request: Request, path: string): Promise<Response> => {
-    const { searchParams } = new URL(request.url)
+  const page = async (request: ClientRequest, path: string): Promise<Answer> => {
+    const searchParams = queryOf(request.url)
     const secret = searchParams.get('i')
     const actor = await sessions.sessionOf(request)
     // An invitation is shown also to someone who is signed in with another account.
@@ -101,7 +102,7 @@ export function createConsolePages(deps: ConsolePagesDependencies, show: ShowPag
         searchParams.delete('t')
         const scope = isKnown ? place.scope : defaultScope(request, viewer, workspaces)
         return redirect(
-          `${scopedPath(pathOf({ ...place, scope: '' }), scope)}${searchParams.size > 0 ? `?${searchParams}` : ''}`,
+          `${scopedPath(placePath({ ...place, scope: '' }), scope)}${searchParams.size > 0 ? `?${searchParams}` : ''}`,
         )
       }
       if (!isKnown) return await show(request, { kind: 'notice', title: 'Workspace not found', data: noWorkspace }, 404)
@@ -117,34 +118,35 @@ export function createConsolePages(deps: ConsolePagesDependencies, show: ShowPag
     }
     return await signInPage(request, secret === null ? {} : { link: await linkData(secret) })
   }
-  const workspacesOf = async (request: Request): Promise<readonly string[]> => {
+  const workspacesOf = async (request: ClientRequest): Promise<readonly string[]> => {
     const [path = ''] = firstCalls(everything)
     const answer = (await deps.readApi(request, path)) as
       | { readonly data: readonly { readonly id: string }[] }
       | undefined
     return answer?.data.map(({ id }) => id) ?? []
   }
-  const answersTo = async (request: Request, paths: readonly string[]) => {
+  const answersTo = async (request: ClientRequest, paths: readonly string[]) => {
     const read = async (path: string) => [path, await deps.readApi(request, path)] as const
     const answers = await Promise.all(paths.map(read))
     return Object.fromEntries(answers.filter(([, answer]) => answer !== undefined))
   }
-  const signInPage = async (request: Request, more: Partial<SignInData>, status = 200): Promise<Response> => {
+  const signInPage = async (request: ClientRequest, more: Partial<SignInData>, status = 200): Promise<Answer> => {
     const data = {
       isExposed: isExposed(visitOf(request)),
       tokenPlace,
       hasAccounts: deps.oidc !== undefined || deps.accounts.isOpen() || (await deps.accounts.hasAny()),
       isOpen: deps.accounts.isOpen(),
-      returnTo: returnPath(request.url),
+      returnTo: returnPath(`${pathOf(request.url)}?${queryOf(request.url)}`),
       ...(deps.oidc && { providerName: deps.oidc.providerName() }),
       ...more,
     }
     return await show(request, { kind: 'sign-in', title: 'Sign in', data }, status)
   }
-  const redirectUri = (request: Request): string => `${publicUrl() ?? originOf(visitOf(request))}${oidcPath}/callback`
-  const startOidc = async (request: Request, oidc: Oidc): Promise<Response> => {
+  const redirectUri = (request: ClientRequest): string =>
+    `${publicUrl() ?? originOf(visitOf(request))}${oidcPath}/callback`
+  const startOidc = async (request: ClientRequest, oidc: Oidc): Promise<Answer> => {
     const started = await oidc.start(redirectUri(request))
-    const returnTo = returnPath(new URL(request.url).searchParams.get('to'))
+    const returnTo = returnPath(queryOf(request.url).get('to'))
     if (started instanceof Failure) {
       return await signInPage(request, { problem: started.message, returnTo }, started.status)
     }
@@ -152,27 +154,26 @@ export function createConsolePages(deps: ConsolePagesDependencies, show: ShowPag
     const headers = { 'set-cookie': flowCookie(visitOf(request), memory, flowSeconds) }
     return redirect(started.url, headers)
   }
-  const finishOidc = async (request: Request, oidc: Oidc): Promise<Response> => {
+  const finishOidc = async (request: ClientRequest, oidc: Oidc): Promise<Answer> => {
     const visit = visitOf(request)
     const memory = readCookie(request.headers, flowCookieName(visit))
-    const person = await oidc.finish(new URL(request.url), memory, redirectUri(request))
+    const person = await oidc.finish(queryOf(request.url), memory, redirectUri(request))
     const forget = flowCookie(visit, '', 0)
     const returnTo = returnPath(Buffer.from(memory?.split('.')[3] ?? '', 'base64url').toString())
     if (person instanceof Failure) {
       const page = await signInPage(request, { problem: person.message, returnTo }, person.status)
-      page.headers.append('set-cookie', forget)
+      page.headers['set-cookie'] = forget
       return page
     }
     const cookie = await sessions.openFor(request, person)
     await deps.onSession?.('signed in by identity provider', person)
     const page = await show(request, { kind: 'notice', title: 'Signed in', data: signedInPage })
-    page.headers.append('set-cookie', cookie)
-    page.headers.append('set-cookie', forget)
+    page.headers['set-cookie'] = [cookie, forget]
     // Not a redirect: the session cookie is not sent along on a way that another site began.
-    page.headers.set('refresh', `0; url=${returnTo}`)
+    page.headers.refresh = `0; url=${returnTo}`
     return page
   }
-  const viewerOf = async (request: Request, principal: Principal): Promise<Viewer> => {
+  const viewerOf = async (request: ClientRequest, principal: Principal): Promise<Viewer> => {
     const { personId, isOperator, grants, name } = principal
     const isViewingAs = !isOperator && readCookie(request.headers, viewAsCookie) !== undefined
     return {
@@ -189,7 +190,7 @@ export function createConsolePages(deps: ConsolePagesDependencies, show: ShowPag
     const { kind, email, isKnown, as } = link
     return { kind, email, isKnown, ...(as !== undefined && { as }) }
   }
-  const signIn = async (request: Request): Promise<Response> => {
+  const signIn = async (request: ClientRequest): Promise<Answer> => {
     const credentials = await readCredentials(request)
     if (credentials instanceof Failure) return refuse(request, credentials)
     if ('password' in credentials) return await signInPerson(request, credentials)
@@ -198,9 +199,9 @@ export function createConsolePages(deps: ConsolePagesDependencies, show: ShowPag
       : openByToken(request, credentials.token))
     if (opened instanceof Failure) return refuse(request, opened)
     await deps.onSession?.('link' in credentials ? 'signed in by link' : 'signed in by token')
-    return jsonResponse(request, { signed_in: true }, { headers: { 'set-cookie': opened } })
+    return jsonAnswer(request, { signed_in: true }, { headers: { 'set-cookie': opened } })
   }
-  const signInPerson = async (request: Request, given: AccountCredentials): Promise<Response> => {
+  const signInPerson = async (request: ClientRequest, given: AccountCredentials): Promise<Answer> => {
     try {
       const { accounts } = deps
       const person = await ('link' in given
@@ -213,73 +214,75 @@ export function createConsolePages(deps: ConsolePagesDependencies, show: ShowPag
       const event =
         'link' in given ? 'signed in by invitation' : 'name' in given ? 'signed up' : 'signed in by password'
       await deps.onSession?.(event, person)
-      return jsonResponse(request, { signed_in: true }, { headers: { 'set-cookie': cookie } })
+      return jsonAnswer(request, { signed_in: true }, { headers: { 'set-cookie': cookie } })
     } catch (thrown) {
       if (thrown instanceof Failure) return refuse(request, thrown)
       throw thrown
     }
   }
-  const openByToken = async (request: Request, token: string): Promise<string | Failure> =>
+  const openByToken = async (request: ClientRequest, token: string): Promise<string | Failure> =>
     (await deps.checkToken(token, request)) ?? (await sessions.openByToken(request, token))
   // Looking up a link removes it, so guesses are slowed down first.
-  const openByLink = async (request: Request, link: string): Promise<string | Failure> =>
+  const openByLink = async (request: ClientRequest, link: string): Promise<string | Failure> =>
     (await deps.slowGuess(request)) ?? (await sessions.openByLink(request, link))
 
   /** Without a session the response is the same, and nothing is recorded in the audit log. */
-  const signOut = async (request: Request): Promise<Response> => {
+  const signOut = async (request: ClientRequest): Promise<Answer> => {
     const actor = await sessions.sessionOf(request)
     const personId = actor instanceof Failure ? undefined : actor?.personId
     const { cookie, ended } = await sessions.end(request)
     if (ended > 0) await deps.onSession?.('signed out', personId)
-    return jsonResponse(request, { signed_in: false }, { headers: { 'set-cookie': cookie } })
+    return jsonAnswer(request, { signed_in: false }, { headers: { 'set-cookie': cookie } })
   }
 
   /** Only with a session: a stranger must not be able to sign everyone out. */
-  const signOutEverywhere = async (request: Request): Promise<Response> => {
+  const signOutEverywhere = async (request: ClientRequest): Promise<Answer> => {
     const actor = await sessions.sessionOf(request)
     if (actor === undefined || actor instanceof Failure) return refuse(request, actor ?? noSession())
     // Recorded first: if that fails, the session still exists and the user can try again.
     await deps.onSession?.('signed out everywhere', actor.personId)
     // A person ends their own sessions; only the installation's ends those of everyone.
     const { cookie, ended } = await sessions.endAll(request, actor.personId)
-    return jsonResponse(request, { signed_in: false, ended }, { headers: { 'set-cookie': cookie } })
+    return jsonAnswer(request, { signed_in: false, ended }, { headers: { 'set-cookie': cookie } })
   }
 
-  const respond = (request: Request, path: string): Promise<Response> | Response | undefined => {
+  const answer = async (request: ClientRequest, path: string): Promise<Answer | undefined> => {
     if (path === sessionPath && (request.method === 'POST' || request.method === 'DELETE')) {
       const refusal = refuseCrossSite(request)
       if (refusal) return refuse(request, refusal)
-      return request.method === 'POST' ? signIn(request) : signOut(request)
+      return request.method === 'POST' ? await signIn(request) : await signOut(request)
     }
-    if (path === sessionsPath && request.method === 'DELETE') return signOutEverywhere(request)
-    if (deps.oidc && request.method === 'GET' && path === oidcPath) return startOidc(request, deps.oidc)
-    if (deps.oidc && request.method === 'GET' && path === `${oidcPath}/callback`) return finishOidc(request, deps.oidc)
-    return isRead(request) ? page(request, path) : undefined
+    if (path === sessionsPath && request.method === 'DELETE') return await signOutEverywhere(request)
+    if (deps.oidc && request.method === 'GET' && path === oidcPath) return await startOidc(request, deps.oidc)
+    if (deps.oidc && request.method === 'GET' && path === `${oidcPath}/callback`)
+      return await finishOidc(request, deps.oidc)
+    return isRead(request) ? await page(request, path) : undefined
   }
 
-  return (request: Request, path: string): Promise<Response> | Response | undefined => {
-    const response = respond(request, path)
-    if (!(response instanceof Promise)) return response
-    return response.catch((thrown: unknown) => {
+  return async (request: ClientRequest, path: string): Promise<Answer | undefined> => {
+    try {
+      return await answer(request, path)
+    } catch (thrown) {
       if (!isStoreUnavailable(thrown)) throw thrown
       if (!isRead(request)) return refuse(request, noDatabase())
-      return show(request, { kind: 'notice', title: 'Database unavailable', data: noDatabasePage }, noDatabase().status)
-    })
+      const notice = { kind: 'notice', title: 'Database unavailable', data: noDatabasePage } as const
+      return await show(request, notice, noDatabase().status)
+    }
   }
 }
 
 const everything: ConsolePlace = { scope: allWorkspaces, section: 'usage', subject: '' }
 
-const pathOf = ({ section, subject }: ConsolePlace) => `/console/${section}${subject === '' ? '' : `/${subject}`}`
+const placePath = ({ section, subject }: ConsolePlace) => `/console/${section}${subject === '' ? '' : `/${subject}`}`
 
 /** The last workspace if it still exists; otherwise the only one, or all for operators. */
-function defaultScope(request: Request, { isOperator }: Viewer, workspaces: readonly string[]): string {
+function defaultScope(request: ClientRequest, { isOperator }: Viewer, workspaces: readonly string[]): string {
   const last = readCookie(request.headers, workspaceCookie) ?? ''
   if (workspaces.includes(last) || (isOperator && last === allWorkspaces)) return last
   return isOperator && workspaces.length !== 1 ? allWorkspaces : (workspaces[0] ?? allWorkspaces)
 }
 
-function isRead({ method }: Request): boolean {
+function isRead({ method }: ClientRequest): boolean {
   return method === 'GET' || method === 'HEAD'
 }
 
@@ -330,7 +333,7 @@ type AccountCredentials =
   | { readonly link: string; readonly name: string; readonly password: string }
 type Credentials = { readonly link: string } | { readonly token: string } | AccountCredentials
 
-async function readCredentials(request: Request): Promise<Credentials | Failure> {
+async function readCredentials(request: ClientRequest): Promise<Credentials | Failure> {
   const body = await readBody(request, { bytesMax: bodyBytesMax })
   const value: unknown = body instanceof Uint8Array ? parseJson(new TextDecoder().decode(body)) : undefined
   if (typeof value === 'object' && value !== null) {
@@ -358,7 +361,7 @@ function parseJson(text: string): unknown {
   }
 }
 
-function refuse(request: Request, failure: Failure): Response {
+function refuse(request: ClientRequest, failure: Failure): Answer {
   const { status, code, message } = failure
-  return jsonResponse(request, { error: { code, message } }, { status, headers: retryHeaders(failure) })
+  return jsonAnswer(request, { error: { code, message } }, { status, headers: retryHeaders(failure) })
 }

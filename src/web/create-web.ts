@@ -1,6 +1,8 @@
 // The gateway's pages: which path shows what, and to whom. Changes only sessions.
 
 import { Failure } from '../kernel/failure.ts'
+import { Answer } from '../pipeline/answer.ts'
+import { type ClientRequest, queryOf } from '../pipeline/client-request.ts'
 import { isStoreUnavailable } from '../store/sql-error.ts'
 import type { Principal } from '../tenancy/principal.ts'
 import { type Assets, assetsPath, buildAssets } from './assets.ts'
@@ -9,9 +11,9 @@ import { createChangeFeed } from './catalog/change-feed.ts'
 import { type ConsolePagesDependencies, createConsolePages } from './console-pages.ts'
 import { createDocs } from './docs-pages.ts'
 import type { PageBudget } from './page-budget.ts'
-import { type ShowPage, themeCookie, themes } from './page-data.ts'
+import { themeCookie, themes } from './page-data.ts'
 import { renderDocument } from './pages.js'
-import { assetResponse, eventsResponse, htmlResponse, jsonResponse, pageResponse, redirect } from './responses.ts'
+import { assetAnswer, eventsAnswer, htmlAnswer, jsonAnswer, pageAnswer, redirect, type ShowPage } from './responses.ts'
 import { readCookie } from './session.ts'
 
 export interface WebDependencies
@@ -22,14 +24,14 @@ export interface WebDependencies
   isPublic(): boolean
   readonly budget: PageBudget
   /** undefined = unknown. */
-  addressOf(request: Request): string | undefined
+  addressOf(request: ClientRequest): string | undefined
 }
 
 export interface Web {
   /** For people: what is at this address, which nothing serves. */
-  notFound(request: Request): Promise<Response>
+  notFound(request: ClientRequest): Promise<Answer>
   /** undefined = not a path of a page. */
-  handle(request: Request, path: string): Response | Promise<Response> | undefined
+  handle(request: ClientRequest, path: string): Promise<Answer | undefined>
   /** Access of keys and projects may have changed: open pages load it again. */
   accessChanged(): void
   /** Ends the streams of open pages, so that the gateway can stop. */
@@ -44,7 +46,7 @@ export function createWeb(deps: WebDependencies): Web {
     return assets
   }
   // Without the database everyone is a visitor, so that prices stay visible.
-  const viewerOf = (request: Request): Promise<Principal | undefined> =>
+  const viewerOf = (request: ClientRequest): Promise<Principal | undefined> =>
     sessions.sessionOf(request).then(
       (session) => (session instanceof Failure ? undefined : session),
       (thrown: unknown) => {
@@ -52,9 +54,9 @@ export function createWeb(deps: WebDependencies): Web {
         throw thrown
       },
     )
-  const isSignedIn = async (request: Request): Promise<boolean> => (await viewerOf(request)) !== undefined
+  const isSignedIn = async (request: ClientRequest): Promise<boolean> => (await viewerOf(request)) !== undefined
   /** Only operators are served beyond the budget: anyone may have an account where sign-up is open. */
-  const isOperated = async (request: Request): Promise<boolean> => (await viewerOf(request))?.isOperator === true
+  const isOperated = async (request: ClientRequest): Promise<boolean> => (await viewerOf(request))?.isOperator === true
   const show: ShowPage = async (request, page, status = 200) => {
     const { url } = await bundled()
     const viewer = await viewerOf(request)
@@ -69,46 +71,47 @@ export function createWeb(deps: WebDependencies): Web {
       scriptUrl: url(isConsole ? 'console' : 'catalog'),
       ...(isConsole && { chartUrl: url('chart') }),
     }
-    const response = await inBudget(request, viewer?.isOperator === true, () =>
-      htmlResponse(request, renderDocument(page, frame), status),
+    const answer = await inBudget(request, viewer?.isOperator === true, () =>
+      htmlAnswer(request, renderDocument(page, frame), status),
     )
-    if (isConsole) response.headers.set('cache-control', 'no-store')
-    if (deps.visitOf(request).isSecure) response.headers.set('strict-transport-security', 'max-age=31536000')
-    return response
+    if (isConsole) answer.headers['cache-control'] = 'no-store'
+    if (deps.visitOf(request).isSecure) answer.headers['strict-transport-security'] = 'max-age=31536000'
+    return answer
   }
   const inBudget = async <Result>(
-    request: Request,
+    request: ClientRequest,
     isOperator: boolean,
     run: () => Result,
-  ): Promise<Awaited<Result> | Response> =>
+  ): Promise<Awaited<Result> | Answer> =>
     isOperator ? await budget.spendFreely(run) : ((await budget.spend(run)) ?? tooBusy(request))
   const entries = cacheEntries(deps.catalog, deps.clock)
   const feed = createChangeFeed({ entries })
-  const inViewersBudget = async <Result>(request: Request, run: () => Result): Promise<Awaited<Result> | Response> =>
-    await inBudget(request, await isOperated(request), run)
+  const inViewersBudget = async <Result>(
+    request: ClientRequest,
+    run: () => Result,
+  ): Promise<Awaited<Result> | Answer> => await inBudget(request, await isOperated(request), run)
   const catalog = createCatalogPages({ ...deps, catalog: entries, isSignedIn, inBudget: inViewersBudget }, show)
   const consolePages = createConsolePages(deps, show)
   const docs = createDocs(deps.version)
-  const notFound = (request: Request) =>
+  const notFound = (request: ClientRequest) =>
     show(request, { kind: 'notice', title: 'Page not found', data: noSuchPage }, 404)
-  const docsPage = async (request: Request, path: string): Promise<Response> => {
+  const docsPage = async (request: ClientRequest, path: string): Promise<Answer> => {
     const find = await docs()
-    const query = URL.parse(request.url, 'http://gate')?.searchParams ?? new URLSearchParams()
-    const found = await inViewersBudget(request, () => ({ page: find(path, query) }))
-    if (found instanceof Response) return found
+    const found = await inViewersBudget(request, () => ({ page: find(path, queryOf(request.url)) }))
+    if (found instanceof Answer) return found
     const { page } = found
     return page ? await show(request, page) : await notFound(request)
   }
 
-  const asset = async (request: Request, path: string): Promise<Response> => {
+  const asset = async (request: ClientRequest, path: string): Promise<Answer> => {
     const found = (await bundled()).find(path)
-    return found ? assetResponse(request, found) : jsonResponse(request, { error: 'asset not found' }, { status: 404 })
+    return found ? assetAnswer(request, found) : jsonAnswer(request, { error: 'asset not found' }, { status: 404 })
   }
-  const events = (request: Request): Response => {
-    const stream = feed.listen(request.signal, deps.addressOf(request))
-    return stream ? eventsResponse(stream) : jsonResponse(request, { error: 'too many listeners' }, { status: 503 })
+  const events = (request: ClientRequest): Answer => {
+    const stream = feed.listen(deps.addressOf(request))
+    return stream ? eventsAnswer(stream) : jsonAnswer(request, { error: 'too many listeners' }, { status: 503 })
   }
-  const catalogPage = async (request: Request, path: string): Promise<Response> => {
+  const catalogPage = async (request: ClientRequest, path: string): Promise<Answer> => {
     if (!deps.isPublic() && !(await isSignedIn(request))) return redirect('/console')
     if (path === '/catalog/events') return events(request)
     return await catalog(request, path)
@@ -116,13 +119,13 @@ export function createWeb(deps: WebDependencies): Web {
 
   return {
     notFound,
-    handle(request, path) {
-      if (path === '/console' || path.startsWith('/console/')) return consolePages(request, path)
+    async handle(request, path) {
+      if (path === '/console' || path.startsWith('/console/')) return await consolePages(request, path)
       if (request.method !== 'GET' && request.method !== 'HEAD') return undefined
-      if (path.startsWith(assetsPath)) return asset(request, path)
-      if (path === '/docs' || path.startsWith('/docs/')) return docsPage(request, path)
+      if (path.startsWith(assetsPath)) return await asset(request, path)
+      if (path === '/docs' || path.startsWith('/docs/')) return await docsPage(request, path)
       const isCatalog = path === '/' || path === '/compare' || path.startsWith('/catalog/')
-      return isCatalog ? catalogPage(request, path) : undefined
+      return isCatalog ? await catalogPage(request, path) : undefined
     },
     accessChanged: () => feed.accessChanged(),
     close: () => feed.close(),
@@ -139,7 +142,7 @@ const noSuchPage = {
   ],
 } as const
 
-function tooBusy(request: Request): Response {
+function tooBusy(request: ClientRequest): Answer {
   const body = 'The gateway is busy. Try again in a moment.\n'
-  return pageResponse(request, { status: 503, type: 'text/plain', body, headers: { 'retry-after': '1' } })
+  return pageAnswer(request, { status: 503, type: 'text/plain', body, headers: { 'retry-after': '1' } })
 }

@@ -32,7 +32,8 @@ export interface OidcDependencies {
 export interface Oidc {
   /** Where to send the browser, and what it has to bring back. */
   start(redirectUri: string): Promise<{ readonly url: string; readonly memory: string } | Failure>
-  finish(callback: URL, memory: string | undefined, redirectUri: string): Promise<PersonId | Failure>
+  /** `query`: of the address that the provider sent the browser to. */
+  finish(query: URLSearchParams, memory: string | undefined, redirectUri: string): Promise<PersonId | Failure>
 }
 
 const timeoutSeconds = 10
@@ -74,7 +75,7 @@ export function createOidc(deps: OidcDependencies): Oidc {
         return unreachable()
       }
     },
-    async finish(callback, memory, redirectUri) {
+    async finish(query, memory, redirectUri) {
       const [expectedState, expectedNonce, pkceCodeVerifier] = memory?.split('.') ?? []
       if (expectedState === undefined || expectedNonce === undefined || pkceCodeVerifier === undefined) {
         deps.onRefused('oidc')
@@ -82,7 +83,7 @@ export function createOidc(deps: OidcDependencies): Oidc {
       }
       const checks = { expectedState, expectedNonce, pkceCodeVerifier, idTokenExpected: true }
       const current = new URL(redirectUri)
-      current.search = callback.search
+      current.search = query.toString()
       const config = await discover().catch((thrown) => {
         deps.onFault(thrown)
         return undefined

@@ -161,9 +161,6 @@ export type Page = {
   [Kind in PageKind]: { readonly kind: Kind; readonly title: string; readonly data: PageData[Kind] }
 }[PageKind]
 
-/** Responds with a page in its frame. */
-export type ShowPage = (request: Request, page: Page, status?: number) => Promise<Response>
-
 /** The data around every page. */
 export interface Frame {
   readonly theme: Theme

@@ -1,4 +1,11 @@
-// Responses with the security headers of every page: only content from this gateway loads, no framing, no referrer.
+// Answers with the security headers of every page: only content from this gateway loads, no framing, no referrer.
+
+import { Answer, type AnswerHeaders, acceptsGzip, type EventStream } from '../pipeline/answer.ts'
+import type { ClientRequest } from '../pipeline/client-request.ts'
+import type { Page } from './page-data.ts'
+
+/** Renders a page for the sender of a request. */
+export type ShowPage = (request: ClientRequest, page: Page, status?: number) => Promise<Answer>
 
 /** Rule W3 of docs/security.md; it blocks inline scripts and styles. */
 const contentPolicy = [
@@ -25,69 +32,61 @@ const securityHeaders = {
 /** Smaller bodies hardly compress. */
 const compressMinBytes = 1024
 
-export interface PageResponse {
+export interface PageParts {
   readonly status?: number
   readonly type: string
   readonly body: string
-  readonly headers?: Readonly<Record<string, string>>
+  readonly headers?: AnswerHeaders
 }
 
 /** Compressed at the lowest level, because it is done for every request. */
-export function pageResponse(request: Request, { status = 200, type, body, headers = {} }: PageResponse): Response {
+export function pageAnswer(request: ClientRequest, { status = 200, type, body, headers = {} }: PageParts): Answer {
   const bytes = new TextEncoder().encode(body)
-  const isCompressed = bytes.length >= compressMinBytes && acceptsGzip(request)
-  return new Response(isCompressed ? Bun.gzipSync(bytes, { level: 1 }) : bytes, {
-    status,
-    headers: {
-      ...securityHeaders,
-      'content-type': type,
-      'cache-control': 'private, no-cache',
-      vary: 'accept-encoding, cookie',
-      ...(isCompressed && { 'content-encoding': 'gzip' }),
-      ...headers,
-    },
-  })
+  const isCompressed = bytes.length >= compressMinBytes && acceptsGzip(request.headers)
+  const all = {
+    ...securityHeaders,
+    'content-type': type,
+    'cache-control': 'private, no-cache',
+    vary: 'accept-encoding, cookie',
+    ...(isCompressed && { 'content-encoding': 'gzip' }),
+    ...headers,
+  }
+  return new Answer(status, all, isCompressed ? Bun.gzipSync(bytes, { level: 1 }) : bytes)
 }
 
-export function htmlResponse(request: Request, body: string, status = 200): Response {
-  return pageResponse(request, { status, type: 'text/html; charset=utf-8', body })
+export function htmlAnswer(request: ClientRequest, body: string, status = 200): Answer {
+  return pageAnswer(request, { status, type: 'text/html; charset=utf-8', body })
 }
 
-export function jsonResponse(
-  request: Request,
+export function jsonAnswer(
+  request: ClientRequest,
   value: unknown,
-  more: Omit<PageResponse, 'type' | 'body'> = {},
-): Response {
-  return pageResponse(request, { ...more, type: 'application/json', body: JSON.stringify(value) })
+  more: Omit<PageParts, 'type' | 'body'> = {},
+): Answer {
+  return pageAnswer(request, { ...more, type: 'application/json', body: JSON.stringify(value) })
 }
 
-export function redirect(location: string, more: Readonly<Record<string, string>> = {}): Response {
-  const headers = { ...securityHeaders, location, 'cache-control': 'no-store', ...more }
-  return new Response(null, { status: 303, headers })
+export function redirect(location: string, more: AnswerHeaders = {}): Answer {
+  return new Answer(303, { ...securityHeaders, location, 'cache-control': 'no-store', ...more })
 }
 
 /** Assets are named by their hash, so they can be cached forever. */
-export function assetResponse(
-  request: Request,
+export function assetAnswer(
+  request: ClientRequest,
   asset: { type: string; bytes: Uint8Array; gzip: Uint8Array },
-): Response {
-  const isCompressed = acceptsGzip(request)
-  return new Response(Uint8Array.from(isCompressed ? asset.gzip : asset.bytes), {
-    headers: {
-      ...securityHeaders,
-      'content-type': asset.type,
-      'cache-control': 'public, max-age=31536000, immutable',
-      vary: 'accept-encoding',
-      ...(isCompressed && { 'content-encoding': 'gzip' }),
-    },
-  })
+): Answer {
+  const isCompressed = acceptsGzip(request.headers)
+  const headers = {
+    ...securityHeaders,
+    'content-type': asset.type,
+    'cache-control': 'public, max-age=31536000, immutable',
+    vary: 'accept-encoding',
+    ...(isCompressed && { 'content-encoding': 'gzip' }),
+  }
+  return new Answer(200, headers, isCompressed ? asset.gzip : asset.bytes)
 }
 
-export function eventsResponse(body: ReadableStream<Uint8Array>): Response {
+export function eventsAnswer(events: EventStream): Answer {
   const headers = { 'content-type': 'text/event-stream', 'cache-control': 'no-store', 'x-accel-buffering': 'no' }
-  return new Response(body, { headers: { ...securityHeaders, ...headers } })
-}
-
-function acceptsGzip(request: Request): boolean {
-  return /\bgzip\b(?!\s*;\s*q=0(?:\.0*)?(?:\s*,|\s*$))/.test(request.headers.get('accept-encoding') ?? '')
+  return new Answer(200, { ...securityHeaders, ...headers }, events)
 }

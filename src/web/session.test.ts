@@ -1,8 +1,10 @@
 import { describe, expect, test } from 'bun:test'
 import { forEachEngine, type TestEngine } from '../../test/parts/engines.ts'
+import { received } from '../../test/parts/http.ts'
 import { createJumpClock } from '../../test/parts/jump-clock.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { Failure } from '../kernel/failure.ts'
+import type { ClientRequest } from '../pipeline/client-request.ts'
 import type { Database } from '../store/database.ts'
 import { createConsoleSessions } from '../tenancy/console-sessions.ts'
 import { principalOfPerson } from '../tenancy/principal.ts'
@@ -38,9 +40,9 @@ interface Asked {
   readonly headers?: Record<string, string>
 }
 
-function request({ method = 'GET', cookie, headers = {} }: Asked = {}): Request {
+function request({ method = 'GET', cookie, headers = {} }: Asked = {}): ClientRequest {
   const all = { host: '127.0.0.1:8080', ...(cookie !== undefined && { cookie }), ...headers }
-  return new Request('http://127.0.0.1:8080/api/keys', { method, headers: all })
+  return received(new Request('http://127.0.0.1:8080/api/keys', { method, headers: all }))
 }
 
 /** The Cookie header that the browser sends back for a Set-Cookie line. */

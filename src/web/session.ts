@@ -7,9 +7,11 @@ import type { Clock } from '../kernel/clock.ts'
 import { Failure } from '../kernel/failure.ts'
 import { createId, isId, type PersonId } from '../kernel/ids.ts'
 import { workspaceRoles } from '../kernel/roles.ts'
+import type { ClientRequest } from '../pipeline/client-request.ts'
 import { type ConsoleSession, type ConsoleSessions, sessionAgesAt, sessionMaxMs } from '../tenancy/console-sessions.ts'
 import { installation, narrowed, type Principal } from '../tenancy/principal.ts'
 import type { AdminToken } from '../tenancy/secrets.ts'
+import type { HeaderReader, RequestHeaders } from '../wire/http-message.ts'
 
 /** For the audit log. */
 export type SessionEvent =
@@ -27,7 +29,7 @@ export interface SessionDependencies {
   readonly rows: ConsoleSessions
   /** The current one; sessions opened under another are void. */
   adminToken(): Pick<AdminToken, 'fingerprint' | 'matches'>
-  visitOf(request: Request): Visit
+  visitOf(request: ClientRequest): Visit
   principalOf(personId: PersonId): Promise<Principal>
 }
 
@@ -36,16 +38,16 @@ export interface Sessions {
   /** The secret of a new one-time link, `/console?t=…`, which signs in as the operator. */
   createLink(): Promise<string>
   /** Returns the Set-Cookie value of a new session; the browser's old session ends. */
-  openByLink(request: Request, secret: string): Promise<string | Failure>
-  openByToken(request: Request, token: string): Promise<string | Failure>
+  openByLink(request: ClientRequest, secret: string): Promise<string | Failure>
+  openByToken(request: ClientRequest, token: string): Promise<string | Failure>
   /** The caller has checked who it is. */
-  openFor(request: Request, personId: PersonId): Promise<string>
+  openFor(request: ClientRequest, personId: PersonId): Promise<string>
   /** Returns the Set-Cookie value that removes the cookie, and the number of ended sessions: 0 or 1. */
-  end(request: Request): Promise<{ readonly cookie: string; readonly ended: number }>
+  end(request: ClientRequest): Promise<{ readonly cookie: string; readonly ended: number }>
   /** Ends all sessions, this browser's included, and all unused links; with a person, only their sessions. */
-  endAll(request: Request, personId?: PersonId): Promise<{ readonly cookie: string; readonly ended: number }>
+  endAll(request: ClientRequest, personId?: PersonId): Promise<{ readonly cookie: string; readonly ended: number }>
   /** undefined = no session; a Failure = the session may not make this request. For the management API. */
-  sessionOf(request: Request): Promise<Principal | Failure | undefined>
+  sessionOf(request: ClientRequest): Promise<Principal | Failure | undefined>
 }
 
 const linkLifeMs = 15 * 60_000
@@ -61,11 +63,11 @@ const byOperator = installation('console session')
 
 export function createSessions(deps: SessionDependencies): Sessions {
   const { clock, rows, adminToken, visitOf } = deps
-  const held = (request: Request): string | undefined => {
+  const held = (request: ClientRequest): string | undefined => {
     const value = readCookie(request.headers, sessionCookieName(visitOf(request)))
     return value === undefined ? undefined : hash(value)
   }
-  const open = async (request: Request, personId?: PersonId): Promise<string> => {
+  const open = async (request: ClientRequest, personId?: PersonId): Promise<string> => {
     const secret = randomBytes(secretBytes).toString('base64url')
     const now = clock.now()
     const fingerprint = personId === undefined ? adminToken().fingerprint : ''
@@ -75,7 +77,7 @@ export function createSessions(deps: SessionDependencies): Sessions {
     return setSessionCookie(visitOf(request), secret, sessionMaxMs / 1000)
   }
   /** Also extends the session. */
-  const find = async (request: Request): Promise<ConsoleSession | undefined> => {
+  const find = async (request: ClientRequest): Promise<ConsoleSession | undefined> => {
     const key = held(request)
     const session = key === undefined ? undefined : await rows.find(key)
     if (key === undefined || !session) return undefined
@@ -87,7 +89,7 @@ export function createSessions(deps: SessionDependencies): Sessions {
     else if (now - session.usedAt >= useMs) await rows.use(key, now)
     return isOver ? undefined : session
   }
-  const principalOf = async (request: Request): Promise<Principal | undefined> => {
+  const principalOf = async (request: ClientRequest): Promise<Principal | undefined> => {
     const session = await find(request)
     if (!session) return undefined
     const known = session.personId === undefined ? byOperator : await deps.principalOf(session.personId)
@@ -155,8 +157,8 @@ export interface VisitClues {
 }
 
 /** The configured public address decides for its host, a trusted proxy for others. */
-export function readVisit(request: Request, { publicUrl, forwardedProto }: VisitClues): Visit {
-  const host = request.headers.get('host') ?? URL.parse(request.url)?.host ?? ''
+export function readVisit(request: ClientRequest, { publicUrl, forwardedProto }: VisitClues): Visit {
+  const host = request.headers.get('host') ?? 'localhost'
   const stated = publicUrl === undefined ? null : URL.parse(publicUrl)
   const isSecure = stated?.host === host ? stated.protocol === 'https:' : forwardedProto === 'https'
   return { isSecure, host }
@@ -195,7 +197,7 @@ function setSessionCookie(visit: Visit, value: string, maxAgeSeconds: number): s
   return `${name}=${value}; Path=/; HttpOnly; SameSite=Strict; Max-Age=${maxAgeSeconds}${secure}`
 }
 
-export function readCookie(headers: Headers, name: string): string | undefined {
+export function readCookie(headers: HeaderReader, name: string): string | undefined {
   for (const pair of (headers.get('cookie') ?? '').split(';')) {
     const equals = pair.indexOf('=')
     if (equals > 0 && pair.slice(0, equals).trim() === name) return pair.slice(equals + 1).trim()
@@ -209,7 +211,7 @@ const safeMethods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS'])
  * Rule W2 of docs/security.md: unsafe methods need a same-origin Sec-Fetch-Site or Origin, and JSON, which forms cannot
  * send. A cookie alone proves nothing, because any site can make a browser submit a form here.
  */
-export function refuseCrossSite(request: Request): Failure | undefined {
+export function refuseCrossSite(request: ClientRequest): Failure | undefined {
   if (safeMethods.has(request.method)) return undefined
   if (!isSameOrigin(request.headers)) {
     return new Failure('FORBIDDEN', 'A console session only accepts changes from the console’s own pages.')
@@ -220,13 +222,13 @@ export function refuseCrossSite(request: Request): Failure | undefined {
 }
 
 /** Sec-Fetch-Site first: it is right even behind a proxy that changes Host. */
-function isSameOrigin(headers: Headers): boolean {
+function isSameOrigin(headers: HeaderReader): boolean {
   const site = headers.get('sec-fetch-site')
   if (site !== null) return site === 'same-origin'
   const origin = URL.parse(headers.get('origin') ?? '')
   return origin !== null && origin.host !== '' && origin.host === headers.get('host')
 }
 
-function hasBody(headers: Headers): boolean {
+function hasBody(headers: RequestHeaders): boolean {
   return headers.has('transfer-encoding') || Number(headers.get('content-length') ?? 0) > 0
 }

@@ -10,10 +10,10 @@ import { openaiChat } from '../../src/dialects/openai-chat/index.ts'
 import type { Credentials, RequestLog } from '../../src/http/management/dependencies.ts'
 import { createMatchRoute } from '../../src/http/management/route.ts'
 import { createManagementApi, type ManagementDependencies, managementRoutes } from '../../src/http/management/serve.ts'
-import { pathOf } from '../../src/http/request.ts'
 import { Failure } from '../../src/kernel/failure.ts'
 import { Secret } from '../../src/kernel/secret.ts'
 import type { Ledger } from '../../src/ledger/ledger.ts'
+import { pathOf } from '../../src/pipeline/client-request.ts'
 import { readOwnCredential } from '../../src/providers/credentials.ts'
 import { createEgressGuard } from '../../src/providers/egress/egress-guard.ts'
 import { openDataFolder } from '../../src/store/data-folder.ts'
@@ -31,6 +31,7 @@ import { createKeyRing } from '../../src/tenancy/sealing.ts'
 import { loadAdminToken } from '../../src/tenancy/secrets.ts'
 import { createPageBudget } from '../../src/web/page-budget.ts'
 import type { TestEngine } from './engines.ts'
+import { serveAnswers } from './http.ts'
 import { openLedger, type TestClock } from './ledger.ts'
 import type { Reply } from './manage.ts'
 
@@ -146,7 +147,7 @@ export async function openManagement(
   const serveOne = () => {
     const server = serve(deps, sockets)
     servers.push(server)
-    return `http://127.0.0.1:${server.port}`
+    return server.url
   }
   const url = serveOne()
   const ask = createAsk(url, deps)
@@ -168,7 +169,7 @@ export async function openManagement(
     },
     secondReplica: () => ({ ask: createAsk(serveOne(), deps) }),
     async [Symbol.asyncDispose]() {
-      for (const server of servers) await server.stop(true)
+      for (const server of servers) server.stop()
       await ledger.close()
       await store[Symbol.asyncDispose]()
     },
@@ -177,16 +178,10 @@ export async function openManagement(
 
 function serve(deps: ManagementDependencies, sockets: string[]) {
   const api = createManagementApi(deps)
-  return Bun.serve({
-    hostname: '127.0.0.1',
-    port: 0,
-    development: false,
-    fetch(request) {
-      const path = pathOf(request.url)
-      const say = (what: string) => sockets.push(`${request.method} ${path} ${what}`)
-      const socket = { keepOpen: () => void say('kept open'), rearm: () => void say('rearmed') }
-      return api(request, path, socket) ?? new Response('not the management API', { status: 404 })
-    },
+  return serveAnswers((request) => {
+    const path = pathOf(request.url)
+    const say = (what: string) => sockets.push(`${request.method} ${path} ${what}`)
+    return api(request, path, { keepOpen: () => void say('kept open'), rearm: () => void say('rearmed') })
   })
 }
 

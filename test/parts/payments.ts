@@ -7,6 +7,7 @@ import { Failure } from '../../src/kernel/failure.ts'
 import { Secret } from '../../src/kernel/secret.ts'
 import type { Ledger } from '../../src/ledger/ledger.ts'
 import type { Database } from '../../src/store/database.ts'
+import { received, responseOf } from './http.ts'
 import { signedEvent } from './stripe.ts'
 
 const secret = 'whsec_of_the_test_endpoint'
@@ -39,7 +40,7 @@ export function openPayments({ database, ledger, clock, stripeUrl, reach }: Paym
     /** The status and outcome of an event. */
     async deliver(event: object): Promise<string> {
       const request = signedEvent({ url: `http://gate${webhookPath}`, secret, nowMs: clock.now() }, event)
-      const response = await payments.webhook(request)
+      const response = responseOf(await payments.webhook(received(request)))
       const body = (await response.json()) as { readonly outcome?: string }
       return `${response.status} ${body.outcome ?? ''}`.trim()
     },

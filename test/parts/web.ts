@@ -4,9 +4,9 @@ import { createHash } from 'node:crypto'
 import { builtInModels } from '../../src/catalog/data/built-in.ts'
 import { sandboxModels } from '../../src/catalog/data/sandbox.ts'
 import type { ModelEntry } from '../../src/catalog/entry.ts'
-import { pathOf } from '../../src/http/request.ts'
 import { type Clock, systemClock } from '../../src/kernel/clock.ts'
 import { Failure } from '../../src/kernel/failure.ts'
+import { type ClientRequest, pathOf } from '../../src/pipeline/client-request.ts'
 import { createConsoleSessions } from '../../src/tenancy/console-sessions.ts'
 import { createPasswords, findPerson } from '../../src/tenancy/people.ts'
 import { principalOfPerson } from '../../src/tenancy/principal.ts'
@@ -16,6 +16,7 @@ import { createWeb } from '../../src/web/create-web.ts'
 import { createPageBudget, type PageBudget } from '../../src/web/page-budget.ts'
 import { createSessions, readVisit, type Sessions } from '../../src/web/session.ts'
 import { createEngine } from './engines.ts'
+import { serveAnswers } from './http.ts'
 
 export interface WebHarness {
   readonly url: string
@@ -54,7 +55,7 @@ export async function startWeb(options: WebHarnessOptions = {}): Promise<WebHarn
   const state = { token: 'a-management-token-for-tests', entries, isPublic: true, isBraked: false, histories }
   const events: string[] = []
   const budget = createPageBudget(clock)
-  const visitOf = (request: Request) => readVisit(request, { publicUrl: undefined, forwardedProto: undefined })
+  const visitOf = (request: ClientRequest) => readVisit(request, { publicUrl: undefined, forwardedProto: undefined })
   const sessions = createSessions({
     clock,
     rows: createConsoleSessions(store.database),
@@ -101,20 +102,14 @@ export async function startWeb(options: WebHarnessOptions = {}): Promise<WebHarn
     checkToken: async (token) =>
       token === state.token ? undefined : new Failure('UNAUTHORIZED', 'This is not the management token.'),
   })
-  const server = Bun.serve({
-    port: 0,
-    hostname: '127.0.0.1',
-    // As the gateway has it.
-    idleTimeout: 60,
-    fetch: (request) => web.handle(request, pathOf(request.url)) ?? new Response('not a page', { status: 404 }),
-  })
+  const server = serveAnswers((request) => web.handle(request, pathOf(request.url)))
   return Object.assign(state, {
-    url: `http://127.0.0.1:${server.port}`,
+    url: server.url,
     ...{ sessions, histories, events, budget },
     loseDatabase: () => store.database.close(),
     async stop() {
       web.close()
-      await server.stop(true)
+      server.stop()
       await store[Symbol.asyncDispose]()
     },
   })

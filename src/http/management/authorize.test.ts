@@ -1,4 +1,5 @@
 import { expect, test } from 'bun:test'
+import { received } from '../../../test/parts/http.ts'
 import { createTestClock } from '../../../test/parts/ledger.ts'
 import { Failure } from '../../kernel/failure.ts'
 import { Secret } from '../../kernel/secret.ts'
@@ -19,7 +20,7 @@ function openDoor() {
   return async (address: string | undefined, sent: string) => {
     const from: Record<string, string> = address === undefined ? {} : { 'x-test-address': address }
     const headers = { authorization: `Bearer ${sent}`, ...from }
-    const found = await authorize(new Request('http://gate/api/keys', { headers }))
+    const found = await authorize(received(new Request('http://gate/api/keys', { headers })))
     return found instanceof Failure ? found.code : found.name
   }
 }
@@ -55,7 +56,7 @@ test('A10: counts a secret that only the database knows as a guess before it is 
     pause: () => new Promise(() => {}),
   })
   const from = (address: string) =>
-    new Request('http://gate/console/session', { headers: { 'x-test-address': address } })
+    received(new Request('http://gate/console/session', { headers: { 'x-test-address': address } }))
   for (let free = 0; free < 10; free++) expect(await slowGuess(from('192.0.2.1'))).toBeUndefined()
   for (let waiting = 0; waiting < 32; waiting++) void slowGuess(from('192.0.2.1'))
   expect(await slowGuess(from('192.0.2.1'))).toMatchObject({ code: 'LIMIT_EXCEEDED' })

@@ -3,21 +3,23 @@
 
 import type { Clock } from '../../kernel/clock.ts'
 import { Failure } from '../../kernel/failure.ts'
+import type { ClientRequest } from '../../pipeline/client-request.ts'
 import { tokenPrefix } from '../../tenancy/management-tokens.ts'
 import { installation, type Principal } from '../../tenancy/principal.ts'
 import type { AdminToken } from '../../tenancy/secrets.ts'
+import type { HeaderReader } from '../../wire/http-message.ts'
 
 export interface AuthorizeDependencies {
   readonly adminToken: AdminToken
   readonly clock: Clock
   /** The principal of a console session; undefined without one, a Failure if the session may not do this. */
-  sessionOf?(request: Request): Promise<Principal | Failure | undefined>
+  sessionOf?(request: ClientRequest): Promise<Principal | Failure | undefined>
   /** The principal of a personal management token; undefined = it is wrong, expired or void. */
   tokenOf?(token: string): Promise<Principal | undefined>
   /** A wrong token was sent; for the audit log. */
-  onRefused?(request: Request): void
+  onRefused?(request: ClientRequest): void
   /** Wrong tokens are counted by address; unknown addresses are counted together. */
-  addressOf(request: Request): string | undefined
+  addressOf(request: ClientRequest): string | undefined
   /** For tests. */
   pause?(milliseconds: number): Promise<void>
 }
@@ -31,14 +33,14 @@ export function createTokenCheck(deps: Omit<AuthorizeDependencies, 'sessionOf'>)
    * For secrets that only the database knows: each counts as a wrong token before it is looked up. `name`: counted by it,
    * such as an account, and not by the network address.
    */
-  const slowGuess = async (request: Request, name?: string): Promise<Failure | undefined> => {
+  const slowGuess = async (request: ClientRequest, name?: string): Promise<Failure | undefined> => {
     const address = name ?? addressOf(request) ?? 'unknown'
     if (!brake.admits(address)) return tooManyGuesses()
     await brake.afterWrong(address)
     return undefined
   }
   /** Why a token is rejected; undefined = it is the management token. */
-  const checkToken = async (token: string, request: Request): Promise<Failure | undefined> => {
+  const checkToken = async (token: string, request: ClientRequest): Promise<Failure | undefined> => {
     // Before the brake: someone guessing from the operator's address must not lock the operator out.
     if (adminToken.matches(token)) return undefined
     deps.onRefused?.(request)
@@ -50,7 +52,7 @@ export function createTokenCheck(deps: Omit<AuthorizeDependencies, 'sessionOf'>)
 export function createAuthorize(deps: AuthorizeDependencies) {
   const { adminToken, sessionOf, tokenOf } = deps
   const { checkToken } = createTokenCheck(deps)
-  return async (request: Request): Promise<Principal | Failure> => {
+  return async (request: ClientRequest): Promise<Principal | Failure> => {
     const bearer = bearerToken(request.headers)
     // Looked up before it counts as a guess, so that a right one always passes.
     const personal = bearer?.startsWith(tokenPrefix) ? await tokenOf?.(bearer) : undefined
@@ -64,7 +66,7 @@ export function createAuthorize(deps: AuthorizeDependencies) {
 }
 
 /** undefined for other schemes too: a proxy in front may use Basic itself. */
-function bearerToken(headers: Headers): string | undefined {
+function bearerToken(headers: HeaderReader): string | undefined {
   return /^\s*bearer +(\S.*)$/i.exec(headers.get('authorization') ?? '')?.[1]?.trim()
 }
 

@@ -5,6 +5,7 @@ import { isUtf8 } from 'node:buffer'
 import { z } from 'zod'
 import { Failure, invalidRequest } from '../../kernel/failure.ts'
 import { nearestNames } from '../../kernel/nearest.ts'
+import type { ClientRequest } from '../../pipeline/client-request.ts'
 import { BodyFault, readBody } from '../../wire/read-body.ts'
 
 const bodyBytesMax = 1024 * 1024
@@ -12,7 +13,7 @@ const bodyBytesMax = 1024 * 1024
 const depthMax = 64
 
 /** The body as JSON, not yet checked; `{}` if none was sent. */
-export async function readJson(request: Request): Promise<unknown> {
+export async function readJson(request: ClientRequest): Promise<unknown> {
   const bytes = await readBody(request, { bytesMax: bodyBytesMax })
   if (bytes instanceof BodyFault) {
     throw bytes.reason === 'aborted'

@@ -23,6 +23,7 @@ import { formatPico, formatPrice, formatUsd, type Nano, picoToNano, zeroNano } f
 import { factorNames, factors, tokenBuckets, type Usage, unitBuckets, wholeBuckets } from '../../kernel/usage.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import type { Transfer, TransferKind } from '../../ledger/transfer.ts'
+import { EventStream } from '../../pipeline/answer.ts'
 import type { Database } from '../../store/database.ts'
 import { addFigures, type Figures, noFigures } from '../../store/request-rows.ts'
 import type { RequestLog as StoredLog } from '../../telemetry/request-log.ts'
@@ -98,9 +99,9 @@ export function requestHandlers({ database, clock, requests, tail }: RouteDepend
   }
   return {
     followRequests: {
-      async events({ query, reach }, signal) {
+      async events({ query, reach }) {
         const filters = await filtersOf(database, { ...query, workspace_id: reach.workspaceId ?? query.workspace_id })
-        const stream = follow(filters, signal, ownerFilter(database, reach))
+        const stream = follow(filters, ownerFilter(database, reach))
         if (stream) return stream
         throw new Failure('OVERLOADED', 'Too many clients are already following the request log.', {
           retryAfterMs: 10_000,
@@ -479,11 +480,7 @@ const columns: readonly Column[] = [
 ]
 
 /** undefined = too many clients are following already. */
-type FollowRequests = (
-  filters: RequestFilters,
-  signal: AbortSignal,
-  isOwn?: OwnerFilter,
-) => ReadableStream<Uint8Array> | undefined
+type FollowRequests = (filters: RequestFilters, isOwn?: OwnerFilter) => EventStream | undefined
 
 /** Whether the key is the caller's own. */
 type OwnerFilter = (keyId: KeyId) => Promise<boolean>
@@ -492,8 +489,6 @@ type OwnerFilter = (keyId: KeyId) => Promise<boolean>
 const queuedChunksMax = 8
 /** The tail polls once a second. Proxies, and the gateway itself, close connections that stay silent. */
 const pollsPerKeepAlive = 15
-
-const encoder = new TextEncoder()
 
 function createFollowRequests(tail: RequestTail): FollowRequests {
   /** Serialised once, however many clients follow. */
@@ -504,18 +499,15 @@ function createFollowRequests(tail: RequestTail): FollowRequests {
     return event
   }
 
-  return (filters, signal, isOwn) => {
-    let controller: ReadableStreamDefaultController<Uint8Array> | undefined
+  return (filters, isOwn) => {
+    const events = new EventStream(queuedChunksMax, () => stop?.())
     let polls = 0
-    const send = (text: string): void => {
-      if (controller && (controller.desiredSize ?? 0) > 0) controller.enqueue(encoder.encode(text))
-    }
     const deliver = (requests: readonly StoredRequest[]): void => {
       polls++
       // Everything a poll found goes out at once, because each chunk is a write to the socket.
-      const events = requests.map(eventOf)
-      if (polls % pollsPerKeepAlive === 0) events.push(': still here\n\n')
-      if (events.length > 0) send(events.join(''))
+      const texts = requests.map(eventOf)
+      if (polls % pollsPerKeepAlive === 0) texts.push(': still here\n\n')
+      if (texts.length > 0) events.send(texts.join(''))
     }
     const deliverOwn = async (requests: readonly StoredRequest[], check: OwnerFilter): Promise<void> => {
       const own = await Promise.all(requests.map(({ keyId }) => check(keyId)))
@@ -528,20 +520,11 @@ function createFollowRequests(tail: RequestTail): FollowRequests {
         // Without the database nothing is known to be theirs; the page lists what it missed.
         else void deliverOwn(passing, isOwn).catch(() => {})
       },
-      onEnd: () => controller?.close(),
+      onEnd: () => events.end(),
     })
     if (!stop) return undefined
-    signal.addEventListener('abort', stop, { once: true })
-    return new ReadableStream<Uint8Array>(
-      {
-        start(own) {
-          controller = own
-          send('retry: 2000\n: listening\n\n')
-        },
-        cancel: stop,
-      },
-      new CountQueuingStrategy({ highWaterMark: queuedChunksMax }),
-    )
+    events.send('retry: 2000\n: listening\n\n')
+    return events
   }
 }
 

@@ -8,6 +8,7 @@ import { type Operations, operations } from '../../api/operations.ts'
 import { Failure } from '../../kernel/failure.ts'
 import { isId, type RequestId } from '../../kernel/ids.ts'
 import { nearestNames } from '../../kernel/nearest.ts'
+import type { EventStream } from '../../pipeline/answer.ts'
 import type { Sql } from '../../store/sql.ts'
 import type { Act } from '../../tenancy/management.ts'
 import type { Reach } from '../../tenancy/principal.ts'
@@ -52,7 +53,7 @@ interface HandlerOf<CheckedCall, Result> {
   /** Runs in a transaction, which everything that is thrown rolls back. */
   write?(sql: Sql, call: CheckedCall): Promise<Result>
   /** A stream that lasts until the caller disconnects or the gateway stops. */
-  events?(call: CheckedCall, signal: AbortSignal): ReadableStream<Uint8Array> | Promise<ReadableStream<Uint8Array>>
+  events?(call: CheckedCall): Promise<EventStream>
   download?(call: CheckedCall): Download | Promise<Download>
   /** After the commit and before the answer: drops what is cached of the changed object. */
   committed?(call: CheckedCall): void

@@ -5,15 +5,15 @@ import { openApiDocument } from '../../api/open-api.ts'
 import { operations } from '../../api/operations.ts'
 import { Failure, invalidRequest } from '../../kernel/failure.ts'
 import { createId, type RequestId } from '../../kernel/ids.ts'
-import { failureResponse } from '../../pipeline/answer.ts'
+import { type Answer, EventStream, failureAnswer } from '../../pipeline/answer.ts'
+import { type ClientRequest, queryOf } from '../../pipeline/client-request.ts'
 import { isStoreUnavailable, storeUnavailable } from '../../store/sql-error.ts'
 import { listAudit } from '../../tenancy/audit.ts'
 import type { StoredAnswer } from '../../tenancy/idempotency.ts'
 import { notFound } from '../../tenancy/management.ts'
 import { installation, type Principal } from '../../tenancy/principal.ts'
 import { getWorkspace } from '../../tenancy/workspaces.ts'
-import { queryOf } from '../request.ts'
-import { type ApiAnswer, apiHeaders, respond, respondEvents, respondFile } from '../responses.ts'
+import { type ApiAnswer, apiAnswer, apiHeaders, eventsAnswer, fileAnswer } from '../responses.ts'
 import { checkSignInTime, reachOf } from './access.ts'
 import { alertHandlers } from './alerts.ts'
 import { auditAnswer, pageAnswer, pageOf } from './answers.ts'
@@ -57,10 +57,9 @@ export interface IdleTimeout {
 }
 
 /** `path` is the result of pathOf; undefined = not a path of this API. */
-export type ManagementApi = (request: Request, path: string, socket?: IdleTimeout) => Promise<Response> | undefined
+export type ManagementApi = (request: ClientRequest, path: string, socket?: IdleTimeout) => Promise<Answer | undefined>
 
-/** A ReadableStream is a stream of events. */
-type Served = ApiAnswer | Download | ReadableStream<Uint8Array>
+type Served = ApiAnswer | Download | EventStream
 
 const busyRetryMs = 1000
 const managedByHeader = 'x-tollgate-managed-by'
@@ -73,7 +72,7 @@ export function createManagementApi(deps: ManagementDependencies): ManagementApi
   const running = new Set<string>()
 
   async function serve(
-    request: Request,
+    request: ClientRequest,
     path: string,
     requestId: RequestId,
     socket: IdleTimeout | undefined,
@@ -99,7 +98,7 @@ export function createManagementApi(deps: ManagementDependencies): ManagementApi
       act,
       reach,
     }
-    if (route.events) return request.method === 'HEAD' ? { status: 200, body: '' } : route.events(call, request.signal)
+    if (route.events) return request.method === 'HEAD' ? { status: 200, body: '' } : await route.events(call)
     if (route.download) return request.method === 'HEAD' ? { status: 200, body: '' } : route.download(call)
     if (principal === anyone) return await runPublic(request, route, call)
     if (call.idempotencyKey === undefined) return await run(route, call, undefined)
@@ -119,7 +118,7 @@ export function createManagementApi(deps: ManagementDependencies): ManagementApi
    * The operator is served even when the public budget is used up. A console session is checked first; a token only
    * when it is needed, because a wrong token counts as a guess.
    */
-  async function runPublic(request: Request, route: Route, call: UntypedCall): Promise<ApiAnswer> {
+  async function runPublic(request: ClientRequest, route: Route, call: UntypedCall): Promise<ApiAnswer> {
     const { spend, finish, spendFreely } = deps.budget
     if (!(await isOperator(request))) {
       const value = await spend(() => route.run?.(call))
@@ -132,7 +131,7 @@ export function createManagementApi(deps: ManagementDependencies): ManagementApi
   }
 
   /** False if the session cannot be looked up: the catalog is shown even while the database is unreachable. */
-  async function isOperator(request: Request): Promise<boolean> {
+  async function isOperator(request: ClientRequest): Promise<boolean> {
     try {
       const session = await deps.sessionOf?.(request)
       // Not everyone who is signed in: anyone may have an account where sign-up is open.
@@ -157,17 +156,15 @@ export function createManagementApi(deps: ManagementDependencies): ManagementApi
     return answer
   }
 
-  async function answer(request: Request, path: string, socket: IdleTimeout | undefined): Promise<Response> {
+  async function answer(request: ClientRequest, path: string, socket: IdleTimeout | undefined): Promise<Answer> {
     const id = createId('req')
     try {
       const outcome = await serve(request, path, id, socket)
       if ('pieces' in outcome) {
-        return respondFile(outcome, id, (thrown) => void deps.onDefect(thrown, id))
+        return fileAnswer(outcome, id, (thrown) => void deps.onDefect(thrown, id))
       }
       socket?.rearm()
-      return outcome instanceof ReadableStream
-        ? respondEvents(outcome, id)
-        : respond(outcome, id, request.headers.get('accept-encoding'))
+      return outcome instanceof EventStream ? eventsAnswer(outcome, id) : apiAnswer(outcome, id, request.headers)
     } catch (thrown) {
       socket?.rearm()
       if (thrown instanceof Failure) return refuse(thrown, id)
@@ -175,11 +172,11 @@ export function createManagementApi(deps: ManagementDependencies): ManagementApi
     }
   }
 
-  function refuse(failure: Failure, id: RequestId): Response {
-    return failureResponse(deps, failure, apiHeaders(id), id)
+  function refuse(failure: Failure, id: RequestId): Answer {
+    return failureAnswer(deps, failure, apiHeaders(id), id)
   }
 
-  return (request, path, socket) => (path.startsWith('/api/') ? answer(request, path, socket) : undefined)
+  return async (request, path, socket) => (path.startsWith('/api/') ? await answer(request, path, socket) : undefined)
 }
 
 /** All routes of this gateway, in the order in which they are matched. */
@@ -213,7 +210,7 @@ function isPublic(route: Route): boolean {
 }
 
 /** `file`: the object belongs to a configuration file, and only the file can change it from then on. */
-function readManager(request: Request, { isOperator }: Principal): 'file' | undefined {
+function readManager(request: ClientRequest, { isOperator }: Principal): 'file' | undefined {
   const manager = request.headers.get(managedByHeader)
   if (manager === null || manager === 'api') return undefined
   if (manager === 'file' && isOperator) return manager
@@ -229,7 +226,7 @@ interface Input {
   readonly idempotencyKey: string | undefined
 }
 
-async function readInput(request: Request, { route }: Match): Promise<Input> {
+async function readInput(request: ClientRequest, { route }: Match): Promise<Input> {
   const query = route.query && checkQuery(route.query, queryOf(request.url))
   const idempotencyKey = route.method === 'POST' ? request.headers.get('idempotency-key') : null
   if (idempotencyKey !== null && !/^[ -~]{1,255}$/.test(idempotencyKey)) {

@@ -1,6 +1,7 @@
 // Calls Stripe's REST API. It never throws for what a network or Stripe can do; callers decide what a reply means.
 
 import { z } from 'zod'
+import { parseJson } from '../../dialects/canonical/json.ts'
 import type { Secret } from '../../kernel/secret.ts'
 import type { LogFields } from '../../telemetry/log.ts'
 import { readResponseBody } from '../../wire/read-body.ts'
@@ -72,7 +73,7 @@ async function call(url: string, init: RequestInit): Promise<StripeReply> {
   const body = await readResponseBody(response, replyBytesMax)
   return {
     status: response.status,
-    json: body === 'too-large' ? undefined : await new Response(body).json().catch(() => undefined),
+    json: body === 'too-large' ? undefined : parseJson(new TextDecoder().decode(body)),
     stripeRequestId: response.headers.get('request-id') ?? undefined,
   }
 }

@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
 import { createHmac } from 'node:crypto'
 import { forEachEngine, type TestEngine, testWith } from '../../../test/parts/engines.ts'
+import { received, responseOf } from '../../../test/parts/http.ts'
 import { addWorkspace, expectBooksRight, openLedger } from '../../../test/parts/ledger.ts'
 import { openaiChat } from '../../dialects/openai-chat/index.ts'
 import { systemClock } from '../../kernel/clock.ts'
@@ -103,12 +104,8 @@ async function setUp(engine: TestEngine, wrap: (ledger: Ledger) => Partial<Ledge
       .update(`${time}.${body}`)
       .digest('hex')
     const headers = { 'stripe-signature': `t=${time},v1=${digest}`, ...delivery.headers }
-    const request = new Request(`http://gate${webhookPath}`, {
-      method: 'POST',
-      headers,
-      body: delivery.sentBody ?? body,
-    })
-    const response = await payments.webhook(request)
+    const sent = { method: 'POST', headers, body: delivery.sentBody ?? body }
+    const response = responseOf(await payments.webhook(received(new Request(`http://gate${webhookPath}`, sent))))
     expect(response.headers.get('x-request-id')).toMatch(/^req_/)
     return { status: response.status, headers: response.headers, body: (await response.json()) as { outcome?: string } }
   }
@@ -256,7 +253,7 @@ forEachEngine((engine) => {
         body: { error: { code: 'INVALID_REQUEST', param: 'Stripe-Signature' } },
       })
     }
-    const unsigned = new Request(`http://gate${webhookPath}`, { method: 'POST', body: JSON.stringify(event) })
+    const unsigned = received(new Request(`http://gate${webhookPath}`, { method: 'POST', body: JSON.stringify(event) }))
     expect((await setup.payments.webhook(unsigned)).status).toBe(400)
     expect(await setup.posted()).toBe(0n)
   })
@@ -282,8 +279,8 @@ forEachEngine((engine) => {
 
   storeTest('answers a signed body that is not an event with 400, another method with 405', async (setup) => {
     expect(await setup.deliver({ event: ['evt_1'] })).toMatchObject({ status: 400 })
-    const got = await setup.payments.webhook(new Request(`http://gate${webhookPath}`))
-    expect([got.status, got.headers.get('allow')]).toEqual([405, 'POST'])
+    const got = await setup.payments.webhook(received(new Request(`http://gate${webhookPath}`)))
+    expect([got.status, got.headers.allow]).toEqual([405, 'POST'])
   })
 
   storeTest('ignores an event of test mode with a live key', async (setup) => {

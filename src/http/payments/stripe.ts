@@ -1,15 +1,17 @@
 // Payments through Stripe's REST API: switching them on, and the webhook that credits a payment once. Its status tells
 // Stripe only whether to send the event again, so a problem that a retry cannot solve is a 200 and an error in the log.
 
+import { parseJson } from '../../dialects/canonical/json.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { Failure, invalidRequest } from '../../kernel/failure.ts'
 import { createId, type RequestId } from '../../kernel/ids.ts'
 import type { Secret } from '../../kernel/secret.ts'
-import { failureResponse, requestIdHeaders } from '../../pipeline/answer.ts'
+import { type Answer, failureAnswer, requestIdHeaders } from '../../pipeline/answer.ts'
+import type { ClientRequest } from '../../pipeline/client-request.ts'
 import { isStoreUnavailable } from '../../store/sql-error.ts'
 import type { Log } from '../../telemetry/log.ts'
 import { BodyFault, readBody } from '../../wire/read-body.ts'
-import { wrongMethod } from '../responses.ts'
+import { jsonAnswer, wrongMethod } from '../responses.ts'
 import { applyReading, notCommitted, type Outcome, type PaymentDependencies } from './apply-event.ts'
 import { createAutoTopUps } from './auto-topup.ts'
 import { createRefunds } from './refunds.ts'
@@ -93,17 +95,17 @@ const bodyBytesMax = 1024 * 1024
 function createStripeWebhook(
   deps: WebhookDependencies,
   settings: WebhookSettings,
-): (request: Request) => Promise<Response> {
+): (request: ClientRequest) => Promise<Answer> {
   const logForgery = createForgeryLog(deps)
-  const reject = (failure: Failure, id: RequestId) => failureResponse(deps, failure, requestIdHeaders(id), id)
+  const reject = (failure: Failure, id: RequestId) => failureAnswer(deps, failure, requestIdHeaders(id), id)
 
-  async function serve(request: Request, id: RequestId): Promise<Outcome | Failure> {
+  async function serve(request: ClientRequest, id: RequestId): Promise<Outcome | Failure> {
     const json = await readSigned(request)
     if (json instanceof Failure) return json
     return await applyReading(deps, readEvent(json.value, settings.mode), id)
   }
 
-  async function readSigned(request: Request): Promise<{ readonly value: unknown } | Failure> {
+  async function readSigned(request: ClientRequest): Promise<{ readonly value: unknown } | Failure> {
     if (request.method !== 'POST') {
       return wrongMethod(request.method, 'POST')
     }
@@ -121,7 +123,7 @@ function createStripeWebhook(
       logForgery(fault)
       return invalidRequest(signatureMessages[fault], 'Stripe-Signature')
     }
-    const value: unknown = await new Response(body).json().catch(() => undefined)
+    const value = parseJson(new TextDecoder().decode(body))
     return value === undefined ? invalidRequest('The body is not JSON.') : { value }
   }
 
@@ -164,6 +166,6 @@ function createForgeryLog({
   }
 }
 
-function accept(outcome: Outcome, id: RequestId): Response {
-  return Response.json({ received: true, outcome }, { headers: requestIdHeaders(id) as Record<string, string> })
+function accept(outcome: Outcome, id: RequestId): Answer {
+  return jsonAnswer({ received: true, outcome }, requestIdHeaders(id))
 }

@@ -3,8 +3,10 @@
 
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import { nearestNames } from '../../kernel/nearest.ts'
-import type { NoticeData, ShowPage } from '../page-data.ts'
-import { jsonResponse } from '../responses.ts'
+import { Answer } from '../../pipeline/answer.ts'
+import { type ClientRequest, queryOf } from '../../pipeline/client-request.ts'
+import type { NoticeData } from '../page-data.ts'
+import { jsonAnswer, type ShowPage } from '../responses.ts'
 import { originOf, type Visit } from '../session.ts'
 import { stateOf } from './change-feed.ts'
 import { type CatalogEntry, type DatedPrice, isEmbedder, modelPath, type RouteDay } from './entry.ts'
@@ -20,7 +22,7 @@ export interface CatalogPagesDependencies {
   keyedProviders(): readonly string[]
   /** The gateway's public address, if configured. */
   publicUrl(): string | undefined
-  visitOf(request: Request): Visit
+  visitOf(request: ClientRequest): Visit
   /** The date of the built-in prices, YYYY-MM-DD. */
   readonly builtInDate?: string
   /** Newest first; empty for an unknown model. */
@@ -29,9 +31,9 @@ export interface CatalogPagesDependencies {
   routeDays(modelId: string): Promise<readonly RouteDay[]>
   /** Ids of the models with the most requests in the last days, first the most used. */
   usedModels(): Promise<readonly string[]>
-  isSignedIn(request: Request): Promise<boolean>
-  /** Runs within the page budget; a Response says that the gateway is too busy. */
-  inBudget<Result>(request: Request, run: () => Result): Promise<Awaited<Result> | Response>
+  isSignedIn(request: ClientRequest): Promise<boolean>
+  /** Runs within the page budget; an Answer says that the gateway is too busy. */
+  inBudget<Result>(request: ClientRequest, run: () => Result): Promise<Awaited<Result> | Answer>
 }
 
 const suggestionsMax = 3
@@ -42,7 +44,7 @@ export function createCatalogPages(deps: CatalogPagesDependencies, show: ShowPag
   const usedModels = cacheLists(deps.usedModels, deps.clock)
   const routeDays = cacheLists(deps.routeDays, deps.clock)
   const today = () => isoTime(deps.clock.now()).slice(0, 10)
-  const list = async (request: Request, params: URLSearchParams): Promise<Response> => {
+  const list = async (request: ClientRequest, params: URLSearchParams): Promise<Answer> => {
     const entries = catalog()
     const isSignedIn = await deps.isSignedIn(request)
     const used = await usedModels('')
@@ -50,7 +52,7 @@ export function createCatalogPages(deps: CatalogPagesDependencies, show: ShowPag
     // Unknown models would take up places in the comparison.
     const query = { ...asked, m: asked.m.filter((id) => entries.some((entry) => entry.id === id)) }
     const view = await inBudget(request, () => viewOf(entries, query, used))
-    if (view instanceof Response) return view
+    if (view instanceof Answer) return view
     const data = {
       view,
       state: stateOf(entries),
@@ -63,7 +65,7 @@ export function createCatalogPages(deps: CatalogPagesDependencies, show: ShowPag
     }
     return await show(request, { kind: 'list', title: 'Models', data })
   }
-  const model = async (request: Request, id: string, params: URLSearchParams): Promise<Response> => {
+  const model = async (request: ClientRequest, id: string, params: URLSearchParams): Promise<Answer> => {
     const entries = catalog()
     const entry = entries.find((each) => each.id === id)
     if (!entry) return show(request, { kind: 'notice', title: 'Model not found', data: unknownModel(id, entries) }, 404)
@@ -76,7 +78,7 @@ export function createCatalogPages(deps: CatalogPagesDependencies, show: ShowPag
     // Started within the budget, because SQLite reads on this thread; wrapped in an object, so that the budget does not wait
     // for the database.
     const started = await inBudget(request, () => ({ history: historyIn(entries, id), days: routeDays(id) }))
-    if (started instanceof Response) return started
+    if (started instanceof Answer) return started
     const [history, days] = await Promise.all([started.history, started.days])
     const data = {
       entry,
@@ -89,34 +91,32 @@ export function createCatalogPages(deps: CatalogPagesDependencies, show: ShowPag
     }
     return show(request, { kind: 'model', title: entry.name, data })
   }
-  const compare = (request: Request, params: URLSearchParams): Promise<Response> => {
+  const compare = (request: ClientRequest, params: URLSearchParams): Promise<Answer> => {
     const entries = catalog()
     const found = parseQuery(params).m.flatMap((id) => entries.find((entry) => entry.id === id) ?? [])
     const data = { entries: found, state: stateOf(entries), sample: parseSample(params), today: today() }
     return show(request, { kind: 'compare', title: 'Compare', data })
   }
 
-  const allEntries = (request: Request): Response => {
+  const allEntries = (request: ClientRequest): Answer => {
     const entries = catalog()
-    return jsonResponse(request, { state: stateOf(entries), entries })
+    return jsonAnswer(request, { state: stateOf(entries), entries })
   }
 
   /** Loaded by open pages when a price changes. */
-  const history = async (request: Request, params: URLSearchParams): Promise<Response> => {
+  const history = async (request: ClientRequest, params: URLSearchParams): Promise<Answer> => {
     const started = await inBudget(request, () => ({ history: historyIn(catalog(), params.get('model') ?? '') }))
-    return started instanceof Response ? started : jsonResponse(request, { history: await started.history })
+    return started instanceof Answer ? started : jsonAnswer(request, { history: await started.history })
   }
 
-  return (request: Request, path: string): Promise<Response> | Response => {
-    const params = URL.parse(request.url, 'http://gate')?.searchParams ?? new URLSearchParams()
-    if (path === '/') return list(request, params)
-    if (path === '/compare') return compare(request, params)
-    if (path === '/catalog/entries') {
-      return inBudget(request, () => allEntries(request))
-    }
-    if (path === '/catalog/history') return history(request, params)
-    if (path === '/catalog/providers') return jsonResponse(request, { providers: deps.keyedProviders() })
-    return model(request, decodePath(path.slice('/catalog/'.length)), params)
+  return async (request: ClientRequest, path: string): Promise<Answer> => {
+    const params = queryOf(request.url)
+    if (path === '/') return await list(request, params)
+    if (path === '/compare') return await compare(request, params)
+    if (path === '/catalog/entries') return await inBudget(request, () => allEntries(request))
+    if (path === '/catalog/history') return await history(request, params)
+    if (path === '/catalog/providers') return jsonAnswer(request, { providers: deps.keyedProviders() })
+    return await model(request, decodePath(path.slice('/catalog/'.length)), params)
   }
 }
 

@@ -1,4 +1,5 @@
 import { expect, test } from 'bun:test'
+import { bodyOf } from '../../../test/parts/http.ts'
 import { sandboxEntries } from '../../../test/parts/web.ts'
 import { createChangeFeed } from './change-feed.ts'
 import type { CatalogEntry } from './entry.ts'
@@ -25,9 +26,9 @@ async function read(reader: ReturnType<typeof listen>): Promise<string> {
 }
 
 function listen(feed: ReturnType<typeof createChangeFeed>) {
-  const reader = feed.listen(new AbortController().signal, '192.0.2.1')?.getReader()
-  if (!reader) throw new Error('the feed refused a listener')
-  return reader
+  const stream = feed.listen('192.0.2.1')
+  if (!stream) throw new Error('the feed refused a listener')
+  return bodyOf(stream).getReader()
 }
 
 function changeFirst(entries: readonly CatalogEntry[], change: (entry: CatalogEntry) => CatalogEntry) {
@@ -87,7 +88,7 @@ test('closing ends every stream', async () => {
   expect(await read(reader)).toBe('the end')
   expect(isPolling()).toBe(false)
   // A page that reconnects would keep the gateway from stopping.
-  expect(feed.listen(new AbortController().signal, '192.0.2.1')).toBeUndefined()
+  expect(feed.listen('192.0.2.1')).toBeUndefined()
 })
 
 test('a change of access is announced once at the next poll, and slow readers get the latest change when they read', async () => {
@@ -117,18 +118,16 @@ test('a change of access is announced once at the next poll, and slow readers ge
   for (const reader of [quick, slow]) expect(versionIn(await read(reader))[1]).toBe(versionIn(change)[1] ?? '')
 })
 
-test('one address cannot use up all listeners, and unknown addresses share one', () => {
+test('one address cannot use up all listeners, and unknown addresses share one', async () => {
   const { feed } = setUp()
-  const leaving = new AbortController()
-  const listenFrom = (address: string | undefined, signal = new AbortController().signal) =>
-    feed.listen(signal, address) !== undefined
-  expect(listenFrom('192.0.2.1', leaving.signal)).toBe(true)
+  const listenFrom = (address: string | undefined) => feed.listen(address) !== undefined
+  const leaving = feed.listen('192.0.2.1')
   for (let more = 1; more < 50; more++) expect(listenFrom('192.0.2.1')).toBe(true)
   expect(listenFrom('192.0.2.1')).toBe(false)
   expect(listenFrom('192.0.2.2')).toBe(true)
   for (let more = 0; more < 50; more++) expect(listenFrom(undefined)).toBe(true)
   expect(listenFrom(undefined)).toBe(false)
-  leaving.abort()
+  await leaving?.clientLeft()
   expect(listenFrom('192.0.2.1')).toBe(true)
   // Five hundred in total, from any address.
   for (let more = 101; more < 500; more++) expect(listenFrom(`198.51.100.${more % 100}`)).toBe(true)

@@ -1,11 +1,12 @@
 // Notifies open pages over server-sent events when prices, models, health or access change; the pages then load what is new.
 // Polls the catalog once a second while there are listeners.
 
+import { EventStream } from '../../pipeline/answer.ts'
 import type { CatalogEntry } from './entry.ts'
 
 export interface ChangeFeed {
   /** undefined = too many listeners, in total or from this address, or the gateway is stopping. */
-  listen(signal: AbortSignal, address: string | undefined): ReadableStream<Uint8Array> | undefined
+  listen(address: string | undefined): EventStream | undefined
   /** Access of keys and projects may have changed; sent with the next poll. */
   accessChanged(): void
   /** Ends all streams, so that the gateway can stop. */
@@ -29,20 +30,12 @@ const listenersMax = 500
 /** Keeps one client from using up all listeners; an office or an untrusted proxy may share one address. */
 const perAddressMax = 50
 
-const encoder = new TextEncoder()
-
-type Stream = ReadableStreamDefaultController<Uint8Array>
-
-/** Whether there was room in the listener's buffer. */
-function send(listener: Stream, text: string): boolean {
-  const hasRoom = (listener.desiredSize ?? 0) > 0
-  if (hasRoom) listener.enqueue(encoder.encode(text))
-  return hasRoom
-}
+/** How many messages may wait for a slow reader. */
+const waitingMax = 4
 
 export function createChangeFeed({ entries, every = everyByTimer }: ChangeFeedOptions): ChangeFeed {
   /** With their addresses (those without one share `unknown`), and the version that each was sent last. */
-  const listeners = new Map<Stream, { readonly address: string; version: string }>()
+  const listeners = new Map<EventStream, { readonly address: string; version: string }>()
   let stopPolling: (() => void) | undefined
   let isClosed = false
   let polls = 0
@@ -63,15 +56,15 @@ export function createChangeFeed({ entries, every = everyByTimer }: ChangeFeedOp
     for (const [listener, last] of listeners) {
       // A slow reader gets the latest version once it has room.
       const isNews = last.version !== version
-      if (isNews && send(listener, `event: changed\ndata: ${version}\n\n`)) last.version = version
+      if (isNews && listener.send(`event: changed\ndata: ${version}\n\n`)) last.version = version
     }
     if (polls % pollsPerMessage !== 0) return
     const before = measured
     measured = measurementOf(entries())
     const message = measured === before ? ': keep-alive\n\n' : 'event: measured\ndata: again\n\n'
-    for (const listener of listeners.keys()) send(listener, message)
+    for (const listener of listeners.keys()) listener.send(message)
   }
-  const leave = (listener: Stream): void => {
+  const leave = (listener: EventStream): void => {
     listeners.delete(listener)
     if (listeners.size > 0) return
     stopPolling?.()
@@ -79,30 +72,19 @@ export function createChangeFeed({ entries, every = everyByTimer }: ChangeFeedOp
   }
 
   return {
-    listen(signal, address = 'unknown') {
+    listen(address = 'unknown') {
       const neighbours = listeners.values().reduce((count, other) => count + Number(other.address === address), 0)
       if (isClosed || listeners.size >= listenersMax || neighbours >= perAddressMax) return undefined
-      let own: Stream | undefined
-      return new ReadableStream<Uint8Array>(
-        {
-          start(controller) {
-            own = controller
-            if (listeners.size === 0) {
-              refresh()
-              measured = measurementOf(entries())
-              stopPolling = every(pollMs, poll)
-            }
-            listeners.set(controller, { address, version })
-            // For pages rendered just before a change, and for those that reconnect.
-            send(controller, `retry: 2000\nevent: changed\ndata: ${version}\n\n`)
-            signal.addEventListener('abort', () => leave(controller), { once: true })
-          },
-          cancel() {
-            if (own) leave(own)
-          },
-        },
-        new CountQueuingStrategy({ highWaterMark: 4 }),
-      )
+      const listener = new EventStream(waitingMax, () => leave(listener))
+      if (listeners.size === 0) {
+        refresh()
+        measured = measurementOf(entries())
+        stopPolling = every(pollMs, poll)
+      }
+      listeners.set(listener, { address, version })
+      // For pages rendered just before a change, and for those that reconnect.
+      listener.send(`retry: 2000\nevent: changed\ndata: ${version}\n\n`)
+      return listener
     },
     accessChanged() {
       access = crypto.randomUUID()
@@ -112,7 +94,7 @@ export function createChangeFeed({ entries, every = everyByTimer }: ChangeFeedOp
       isClosed = true
       for (const listener of [...listeners.keys()]) {
         leave(listener)
-        listener.close()
+        listener.end()
       }
     },
   }
