@@ -76,7 +76,7 @@ test('refuses methods other than POST where answers are generated, and WebSocket
 })
 
 test.each(['/v1//models', '/v1/../api/keys', '/v1/%2e%2e/keys', '/v1/%ff'])('refuses the path %s', async (url) => {
-  const request = Object.assign(received(new Request('http://gateway/')), { url })
+  const request = Object.defineProperty(received(new Request('http://gateway/')), 'url', { value: url })
   expect(await handler(request, socket)).toMatchObject({ status: 400 })
 })
 

@@ -105,14 +105,16 @@ export function arriveHere(
     },
     end() {
       leave()
-      void endUnused(admit(0))
+      const verdict = admit(0)
+      // Not awaited where it is known: the slot must be free for the next request at once.
+      if (verdict instanceof Promise) void verdict.then(endUnused)
+      else endUnused(verdict)
     },
   }
 }
 
 /** Ends a request that could not be served. A refused one counted nothing. */
-async function endUnused(admitting: Verdict | Promise<Verdict>): Promise<void> {
-  const verdict = await admitting
+function endUnused(verdict: Verdict): void {
   if (verdict.kind === 'admitted') verdict.end(undefined)
 }
 
