@@ -225,27 +225,18 @@ for (const surface of bothSurfaces) {
 
   describe(`the ${surface.name} surface, host and framing`, () => {
     // None of these may change which path is matched.
-    const hosts = [
-      'x/v1/models?',
-      'x/v1/models#',
-      'a/b',
-      'a b',
-      '..',
-      '[::1',
-      'x:99999',
-      '1.2.3.4.5',
-      '[1:2]',
-      'xn--',
-      'u:p@x',
-      'http://y/',
-      '',
-      '\xe9',
-    ]
+    const hosts = ['..', 'x:99999', '1.2.3.4.5', '[1:2]', 'xn--', '', '*', "a!$&'()*+,;=~%zz"]
     test.each(hosts)('a host of "%s" changes nothing', async (host) => {
       expect(await ask(surface, { headers: { host } })).toMatchObject({ status: 200 })
       // Another path, which is served in another form.
       await connection.send(Buffer.from(`GET /healthz HTTP/1.1\r\nhost: ${host}\r\n\r\n`, 'latin1'))
       expect(await connection.response()).toMatchObject({ status: 200, body: 'ok\n' })
+    })
+
+    const malformed = ['x/v1/models?', 'x/v1/models#', 'a/b', 'a b', '[::1', 'u:p@x', 'http://y/', 'x:y', '\\', '\xe9']
+    test.each(malformed)('a host of "%s" is refused', async (host) => {
+      const bytes = requestBytes(surface, { key: gateway.key, headers: { host } })
+      await expectRefusedByParser(Buffer.from(bytes.toString(), 'latin1'), [400])
     })
 
     test('a missing host is refused', async () => {
@@ -276,6 +267,10 @@ for (const surface of bothSurfaces) {
       expect(await connection.response()).toMatchObject({ status: 200 })
     })
 
+    test.each(['x', '100-continue, x'])('an expectation of "%s" is refused', async (expected) => {
+      await expectRefusedByParser(requestBytes(surface, { key: gateway.key, headers: { expect: expected } }), [417])
+    })
+
     const framings: Record<string, Record<string, string | undefined>> = {
       'a negative length': { 'content-length': '-1' },
       'a length that is no number': { 'content-length': 'abc' },
@@ -301,6 +296,29 @@ for (const surface of bothSurfaces) {
       connection = await connect(gateway.url)
       const many = Object.fromEntries(Array.from({ length: 2000 }, (_, at) => [`x-${at}`, 'y']))
       await expectRefusedByParser(requestBytes(surface, { key: gateway.key, headers: many }), [431])
+    })
+
+    test('more than 200 headers are refused', async () => {
+      const many = Object.fromEntries(Array.from({ length: 200 }, (_, at) => [`x-${at}`, 'y']))
+      await expectRefusedByParser(requestBytes(surface, { key: gateway.key, headers: many }), [431])
+    })
+
+    const chunkedBodies: Record<string, string> = {
+      'a word after the size of a chunk': '2 x\r\n{}\r\n0\r\n\r\n',
+      'a control character in a chunk extension': '2;a=\x01\r\n{}\r\n0\r\n\r\n',
+      'a trailer without a colon': '2\r\n{}\r\n0\r\nabc\r\n\r\n',
+      'a trailer with a NUL': '2\r\n{}\r\n0\r\na: \0\r\n\r\n',
+      'chunk extensions of more than 16 KiB': `${`1;${'e'.repeat(2000)}\r\n \r\n`.repeat(9)}0\r\n\r\n`,
+    }
+    test.each(Object.keys(chunkedBodies))('%s is refused', async (says) => {
+      const headers = { 'content-length': undefined, 'transfer-encoding': 'chunked' }
+      const bytes = requestBytes(surface, { key: gateway.key, headers, body: chunkedBodies[says] ?? '' })
+      const calls = upstream.calls.length
+      await connection.send(bytes)
+      // A fault that arrives together with the head is refused by the parser; a later one breaks the body.
+      expect(await connection.response()).toMatchObject({ status: 400 })
+      await connection.closed
+      expect(upstream.calls).toHaveLength(calls)
     })
 
     test('bytes that are not HTTP are refused', async () => {

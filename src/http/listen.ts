@@ -1,7 +1,7 @@
 // Starts the HTTP server with its limits and stops it without cutting off running requests.
 
 import { readFileSync } from 'node:fs'
-import { HttpServer, type ServerOptions } from './server.ts'
+import { HttpServer, type ServerOptions } from './server/server.ts'
 
 interface StopTimes {
   /**

@@ -1,8 +1,8 @@
-// HTTP/1.1 messages, from bytes that are cut anywhere: requests of clients and responses of providers. Strict: whatever two
-// readers might understand differently (two lengths, a length and chunks, a bare line feed, a folded header) is a fault and
-// ends the connection.
+// Reads HTTP/1.1 messages from bytes that are cut anywhere: what requests (http/server/request-reader.ts) and responses have
+// in common, and responses. Strict: whatever two readers might understand differently (two lengths, a length and chunks, a
+// bare line feed, a folded header) is a fault and ends the connection.
 
-import { carriageReturn, colon, hexDigit, isHex, lineFeed, space, tab } from './bytes.ts'
+import { carriageReturn, hexDigit, isHex, lineFeed, space, tab } from './bytes.ts'
 
 export class HttpFault extends Error {
   override readonly name: string = 'HttpFault'
@@ -24,10 +24,9 @@ export type RequestHeaders = Pick<Headers, 'get' | 'has'> & Iterable<[string, st
 
 /** All heads of one response, informational ones included. */
 const responseHeadMax = 64 * 1024
-/** As Node and Bun have it. */
-const requestHeadMax = 16 * 1024
 const trailersMax = 64 * 1024
-const extensionBytesMax = 4 * 1024
+/** Of one chunk. */
+const extensionMax = 4 * 1024
 /** Hexadecimal digits of a chunk's size: more than a petabyte, and exact as a number. */
 const sizeDigitsMax = 13
 
@@ -37,10 +36,11 @@ const wellFormed =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused
   /^[^\0-\x08\x0a-\x1f\x7f]*(?:\r\n[!#$%&'*+.^_`|~0-9A-Za-z-]+:[^\0-\x08\x0a-\x1f\x7f]*)*$/
 
-/** The same after a request line. Bytes beyond ASCII are taken as they are, as every server does. */
-const requestHead =
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused
-  /^[!#$%&'*+.^_`|~0-9A-Za-z-]+ [^\0-\x20]+ HTTP\/[0-9]\.[0-9](?:\r\n[!#$%&'*+.^_`|~0-9A-Za-z-]+:[^\0-\x08\x0a-\x1f\x7f]*)*$/
+/** After the size of a chunk: names and values, separated as RFC 9112, section 7.1.1, has it, but without blanks. */
+const chunkExtensions =
+  /^(?:;[!#$%&'*+.^_`|~0-9A-Za-z-]+(?:=(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+|"(?:[\t !#-[\]-~\x80-\xff]|\\[\t -~\x80-\xff])*"))?)+$/
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused
+const trailer = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+:[^\0-\x08\x0a-\x1f\x7f]*$/
 
 export class ResponseHead implements HeaderReader {
   readonly status: number
@@ -81,91 +81,8 @@ function lineStart(name: string): string {
   return start
 }
 
-/** Names are in lower case. Of a request nearly every header is asked for, of a response two or three. */
-export class RequestHead implements RequestHeaders {
-  readonly method: string
-  /** As it was sent, each byte a character. */
-  readonly target: string
-  readonly isHttp10: boolean
-  /** The values of equal names are joined by commas. */
-  readonly #fields = new Map<string, string>()
-
-  constructor(text: string) {
-    if (!requestHead.test(text)) throw new HttpFault('the head of the request is malformed')
-    const methodEnd = text.indexOf(' ')
-    const targetEnd = text.indexOf(' ', methodEnd + 1)
-    const lineEnd = targetEnd + versionLength
-    this.isHttp10 = text.startsWith(' HTTP/1.0', targetEnd)
-    if (!this.isHttp10 && !text.startsWith(' HTTP/1.1', targetEnd)) {
-      throw new HttpFault('the version is not HTTP/1.1', 505)
-    }
-    this.method = text.startsWith('POST ') ? 'POST' : text.slice(0, methodEnd)
-    this.target = text.slice(methodEnd + 1, targetEnd)
-    for (let at = lineEnd; at < text.length; ) {
-      const end = text.indexOf('\r\n', at + 2)
-      const stop = end < 0 ? text.length : end
-      this.#addLine(text, at + 2, stop)
-      at = stop
-    }
-    if (!this.isHttp10 && !this.has('host')) throw new HttpFault('the host is missing')
-  }
-
-  get(name: string): string | null {
-    return this.#fields.get(name) ?? null
-  }
-
-  has(name: string): boolean {
-    return this.#fields.has(name)
-  }
-
-  [Symbol.iterator](): MapIterator<[string, string]> {
-    return this.#fields.entries()
-  }
-
-  #addLine(text: string, start: number, end: number): void {
-    const name = usualName(text, start) ?? text.slice(start, text.indexOf(':', start)).toLowerCase()
-    const value = trimmed(text, start + name.length + 1, end)
-    const before = this.#fields.get(name)
-    if (before !== undefined && name === 'host') throw new HttpFault('it has two hosts')
-    const separator = name === 'cookie' ? '; ' : ', '
-    this.#fields.set(name, before === undefined ? value : `${before}${separator}${value}`)
-  }
-}
-
-const versionLength = ' HTTP/1.1'.length
-
-/** Names that most clients send, by their first letter: the same text each time. */
-const usualNames: string[][] = Array.from({ length: 32 }, () => [])
-for (const name of [
-  ...['host', 'connection', 'content-length', 'content-type', 'authorization', 'accept', 'accept-encoding'],
-  ...[
-    'accept-language',
-    'user-agent',
-    'x-api-key',
-    'anthropic-version',
-    'anthropic-beta',
-    'transfer-encoding',
-    'cookie',
-  ],
-]) {
-  usualNames[name.charCodeAt(0) & 31]?.push(name)
-}
-
-/** The name at the start of a line, in lower case, if it is a usual one. */
-function usualName(text: string, start: number): string | undefined {
-  const names = usualNames[text.charCodeAt(start) & 31] as string[]
-  for (let place = 0; place < names.length; place++) {
-    const name = names[place] as string
-    let at = 0
-    // Of the characters that a name can have, only a letter becomes a letter, and only a hyphen a hyphen.
-    while (at < name.length && (text.charCodeAt(start + at) | 0x20) === name.charCodeAt(at)) at++
-    if (at === name.length && text.charCodeAt(start + at) === colon) return name
-  }
-  return undefined
-}
-
 /** Not `trim`: it takes a no-break space, which is a byte of a value, for a blank. */
-function trimmed(text: string, start: number, end: number): string {
+export function trimmed(text: string, start: number, end: number): string {
   let from = start
   let to = end
   while (from < to && isBlank(text.charCodeAt(from))) from++
@@ -188,23 +105,22 @@ type State =
   | 'chunk'
   | 'chunk end'
   | 'chunk end feed'
-  /** At the start of a line. */
-  | 'trailers'
+  /** A line of the trailers; the empty one is the last. */
   | 'trailer'
   | 'trailer end'
-  | 'trailers end'
   | 'complete'
 
 const nothing = new Uint8Array(0)
 const blankLine = Buffer.from('\r\n\r\n')
 const { indexOf, latin1Slice } = Buffer.prototype
+const semicolon = 0x3b
 
 /** How long the body is: a number of bytes, or one of these. */
-type Framing = number
+export type Framing = number
 const inChunks: Framing = -1
 const untilClose: Framing = -2
 
-abstract class MessageReader<Head> {
+export abstract class MessageReader<Head> {
   /** Head of the message; undefined until it is complete. */
   head: Head | undefined
   /** What came after the end of the message. */
@@ -214,12 +130,19 @@ abstract class MessageReader<Head> {
   #carry: Uint8Array = nothing
   #headBytes = 0
   #trailerBytes = 0
+  #extensionBytes = 0
   /** Bytes of the body or chunk that are still to come. */
   #remaining = 0
-  /** Digits of a chunk's size, or bytes of its extension. */
-  #count = 0
+  /** Digits of a chunk's size so far. */
+  #digits = 0
+  /** A chunk's extensions or a trailer so far. Both are checked and skipped. */
+  #line = ''
 
-  constructor(private readonly headMax: number) {}
+  /** `extensionsMax`: bytes of chunk extensions in one message. */
+  constructor(
+    private readonly headMax: number,
+    private readonly extensionsMax: number,
+  ) {}
 
   /** undefined: it is only informational, and another head follows. */
   protected abstract parse(text: string): Head | undefined
@@ -271,7 +194,8 @@ abstract class MessageReader<Head> {
     this.rest = nothing
     this.#state = 'head'
     this.#carry = nothing
-    this.#headBytes = this.#trailerBytes = this.#remaining = this.#count = 0
+    this.#headBytes = this.#trailerBytes = this.#extensionBytes = this.#remaining = this.#digits = 0
+    this.#line = ''
   }
 
   /** The connection has ended. Throws an HttpFault if the message needed more of it. */
@@ -345,13 +269,10 @@ abstract class MessageReader<Head> {
       case 'chunk size':
         return this.#readSize(byte)
       case 'chunk extension':
-        if (byte === carriageReturn) this.#state = 'chunk size end'
-        else if (byte === lineFeed || ++this.#count > extensionBytesMax) throw malformedChunk()
-        return
+        return this.#readExtension(byte)
       case 'chunk size end':
         expectByte(byte, lineFeed)
-        this.#count = 0
-        this.#state = this.#remaining === 0 ? 'trailers' : 'chunk'
+        this.#state = this.#remaining === 0 ? 'trailer' : 'chunk'
         return
       case 'chunk end':
         expectByte(byte, carriageReturn)
@@ -368,33 +289,49 @@ abstract class MessageReader<Head> {
 
   #readSize(byte: number): void {
     if (isHex(byte)) {
-      if (++this.#count > sizeDigitsMax) throw malformedChunk()
+      if (++this.#digits > sizeDigitsMax) throw malformedChunk()
       this.#remaining = this.#remaining * 16 + hexDigit(byte)
       return
     }
-    if (this.#count === 0) throw malformedChunk()
-    this.#count = 0
+    if (this.#digits === 0) throw malformedChunk()
+    this.#digits = 0
     if (byte === carriageReturn) this.#state = 'chunk size end'
-    else if (byte === space || byte === tab || byte === 0x3b) this.#state = 'chunk extension'
-    else throw malformedChunk()
+    else if (byte === semicolon) {
+      this.#state = 'chunk extension'
+      this.#line = ';'
+    } else throw malformedChunk()
   }
 
-  /** Trailers are skipped. */
-  #readTrailer(byte: number): void {
-    if (++this.#trailerBytes > trailersMax) throw new HttpFault('the trailers are too long')
-    if (this.#state === 'trailer end' || this.#state === 'trailers end') {
-      expectByte(byte, lineFeed)
-      this.#state = this.#state === 'trailer end' ? 'trailers' : 'complete'
+  #readExtension(byte: number): void {
+    if (byte !== carriageReturn) {
+      this.#line += String.fromCharCode(byte)
+      if (byte === lineFeed || this.#line.length > extensionMax) throw malformedChunk()
+      if (++this.#extensionBytes > this.extensionsMax) throw new HttpFault('the chunk extensions are too long')
       return
     }
-    if (byte === lineFeed) throw malformedChunk()
-    if (byte === carriageReturn) this.#state = this.#state === 'trailers' ? 'trailers end' : 'trailer end'
-    else this.#state = 'trailer'
+    if (!chunkExtensions.test(this.#line)) throw malformedChunk()
+    this.#line = ''
+    this.#state = 'chunk size end'
+  }
+
+  #readTrailer(byte: number): void {
+    if (++this.#trailerBytes > trailersMax) throw new HttpFault('the trailers are too long')
+    if (this.#state === 'trailer end') {
+      expectByte(byte, lineFeed)
+      this.#state = this.#line === '' ? 'complete' : 'trailer'
+      this.#line = ''
+    } else if (byte === carriageReturn) {
+      if (this.#line !== '' && !trailer.test(this.#line)) throw malformedTrailer()
+      this.#state = 'trailer end'
+    } else {
+      if (byte === lineFeed) throw malformedTrailer()
+      this.#line += String.fromCharCode(byte)
+    }
   }
 }
 
 /** RFC 9112, section 6.3, but a length beside chunks is refused. undefined: neither is given. */
-function framingOf(head: HeaderReader & { readonly isHttp10: boolean }): Framing | undefined {
+export function framingOf(head: HeaderReader & { readonly isHttp10: boolean }): Framing | undefined {
   const length = head.get('content-length')
   const coding = head.get('transfer-encoding')
   if (coding !== null && (length !== null || coding.toLowerCase() !== 'chunked' || head.isHttp10)) {
@@ -410,7 +347,8 @@ export class ResponseReader extends MessageReader<ResponseHead> {
   #isKeptOpen = true
 
   constructor() {
-    super(responseHeadMax)
+    // A provider may stream for an hour, with an extension on every chunk.
+    super(responseHeadMax, Number.POSITIVE_INFINITY)
   }
 
   /** Whether the connection can carry another response after this one. */
@@ -434,37 +372,6 @@ export class ResponseReader extends MessageReader<ResponseHead> {
   }
 }
 
-export class RequestReader extends MessageReader<RequestHead> {
-  constructor() {
-    super(requestHeadMax)
-  }
-
-  protected override parse(text: string): RequestHead {
-    return new RequestHead(text)
-  }
-
-  /** Empty lines before a request are skipped (RFC 9112, section 2.2): some clients send one after a body. */
-  protected override startOf(bytes: Uint8Array): number {
-    let at = 0
-    while (bytes[at] === carriageReturn && bytes[at + 1] === lineFeed) at += 2
-    return at
-  }
-
-  /** Clients that speak another protocol, such as TLS, or end their lines with a line feed alone, wait for an answer. */
-  protected override checkPart(part: Uint8Array, from: number): void {
-    const [first = 0x41, second] = part
-    const isEmptyLine = first === carriageReturn && second === undefined
-    if ((first <= space || first >= 0x7f) && !isEmptyLine) throw new HttpFault('it is not HTTP')
-    for (let at = part.indexOf(lineFeed, from); at >= 0; at = part.indexOf(lineFeed, at + 1)) {
-      if (part[at - 1] !== carriageReturn) throw new HttpFault('a line does not end with CRLF')
-    }
-  }
-
-  protected override frame(head: RequestHead): Framing {
-    return framingOf(head) ?? 0
-  }
-}
-
 /** A view needs the ArrayBuffer of the array, which costs more than a copy of a few kilobytes (a fifth of an event). */
 const copiedBytesMax = 8 * 1024
 
@@ -479,4 +386,8 @@ function expectByte(byte: number, expected: number): void {
 
 function malformedChunk(): HttpFault {
   return new HttpFault('a chunk is malformed')
+}
+
+function malformedTrailer(): HttpFault {
+  return new HttpFault('a trailer is malformed')
 }

@@ -3,7 +3,7 @@
 // http-target.ts does not understand ends the connection; and nothing of a request is left when its client has gone.
 
 import fc from 'fast-check'
-import type { IncomingRequest } from '../../src/http/server.ts'
+import type { IncomingRequest } from '../../src/http/server/incoming-request.ts'
 import { Answer, type AnswerSink } from '../../src/pipeline/answer.ts'
 import { openOwnSocket } from '../parts/own-socket.ts'
 import { takeResponse } from '../parts/raw-client.ts'
@@ -82,9 +82,11 @@ function isLast({ isHttp10, fields }: SeenRequest): boolean {
   return tokens.includes('close') || (isHttp10 && !tokens.includes('keep-alive'))
 }
 
-function refusalOf({ method, target }: SeenRequest): string | undefined {
+function refusalOf({ method, target, isHttp10, fields }: SeenRequest): string | undefined {
   if (!['GET', 'HEAD', 'POST', 'PUT', 'OPTIONS'].includes(method)) return '501'
-  return target.startsWith('/') || target === 'http://h:1/e' ? undefined : '400'
+  if (!target.startsWith('/') && target !== 'http://h:1/e') return '400'
+  const [, expected = '100-continue'] = fields.find(([name]) => name === 'expect') ?? []
+  return expected === '100-continue' || isHttp10 ? undefined : '417'
 }
 
 /** The answers on the wire, in the form above. Interim ones are left out, the bodies of refusals too. */

@@ -2,7 +2,8 @@
 // of any bytes: where two readers disagree, a request can be smuggled past the one in front.
 
 import fc from 'fast-check'
-import { HttpFault, type RequestHead, RequestReader, ResponseReader } from '../../src/wire/http-message.ts'
+import { type RequestHead, RequestReader } from '../../src/http/server/request-reader.ts'
+import { HttpFault, ResponseReader } from '../../src/wire/http-message.ts'
 import { trouble } from './corpus.ts'
 import { cutAt, cuts, damaged, utf8 } from './damage.ts'
 import { type FuzzTarget, insist } from './target.ts'
@@ -55,6 +56,7 @@ const token = "[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 const headPattern = new RegExp(`^(${token}) ([^\\0-\\x20]+) HTTP/1\\.([01])$`)
 const fieldPattern = new RegExp(`^(${token}):([\\t\\x20-\\x7e\\x80-\\xff]*)$`)
 const headMax = 16 * 1024
+const headersMax = 200
 
 /** RFC 9112, but what may be read in two ways is a fault. */
 export function readWhole(bytes: Uint8Array): Outcome {
@@ -71,9 +73,9 @@ export function readWhole(bytes: Uint8Array): Outcome {
     const [first = '', ...lines] = head.split('\r\n')
     const [, method, target = '', minor] = headPattern.exec(first) ?? []
     const fields = fieldsOf(lines)
-    const hosts = fields?.get('host')?.length ?? 0
-    if (!fields || method === undefined || hosts > 1 || (minor === '1' && hosts === 0))
-      return { requests, left: 'fault' }
+    const hosts = fields?.get('host') ?? []
+    if (!fields || method === undefined || hosts.length > 1 || !hosts.every(isHost)) return { requests, left: 'fault' }
+    if ((minor === '1' && hosts.length === 0) || lines.length > headersMax) return { requests, left: 'fault' }
     const length = lengthOf(fields, minor === '0')
     if (length === 'fault') return { requests, left: 'fault' }
     const body = bodyOf(text.slice(head.length + 4), length ?? 0)
@@ -122,20 +124,61 @@ function chunksOf(text: string): Body {
   let content = ''
   let rest = text
   for (;;) {
-    const size = /^([0-9a-fA-F]{1,13})(?:[\t ;][^\r\n]{0,4096})?\r\n/.exec(rest)
-    if (!size)
-      return /^(?:[0-9a-fA-F]{0,13}|[0-9a-fA-F]{1,13}[\t ;][^\r\n]{0,4096})(?:(?<=.)\r)?$/.test(rest) ? 'more' : 'fault'
-    rest = rest.slice(size[0].length)
-    const length = Number.parseInt(size[1] ?? '', 16)
+    const line = lineOf(rest)
+    const [, digits = '', extensions = ''] = /^([0-9a-fA-F]{0,13})(;[\s\S]{0,4095})?$/.exec(line.text) ?? []
+    const isSize = digits.length + extensions.length === line.text.length
+    if (!isSize || (digits === '' && line.text !== '')) return 'fault'
+    if (line.isOpen) return 'more'
+    if (digits === '' || (extensions !== '' && !areExtensions(extensions))) return 'fault'
+    if (line.isCut) return 'more'
+    rest = line.after
+    const length = Number.parseInt(digits, 16)
     if (length === 0) break
     if (rest.length < length + 2) return '\r\n'.startsWith(rest.slice(length)) ? 'more' : 'fault'
     if (!rest.startsWith('\r\n', length)) return 'fault'
     content += rest.slice(0, length)
     rest = rest.slice(length + 2)
   }
-  const trailers = /^(?:[^\r\n][^\n\r]*\r\n)*\r\n/.exec(rest)
-  if (trailers) return { content, rest: rest.slice(trailers[0].length) }
-  return /^(?:[^\r\n][^\n\r]*\r\n)*(?:[^\r\n][^\n\r]*)?\r?$/.test(rest) ? 'more' : 'fault'
+  for (;;) {
+    const line = lineOf(rest)
+    if (line.text.includes('\n')) return 'fault'
+    if (line.isOpen) return 'more'
+    if (line.text !== '' && !fieldPattern.test(line.text)) return 'fault'
+    if (line.isCut) return 'more'
+    rest = line.after
+    if (line.text === '') return { content, rest }
+  }
+}
+
+/** Up to the next CR. `isOpen`: there is none. `isCut`: nothing follows it. Anything but a LF after it makes the text wrong. */
+function lineOf(rest: string) {
+  const end = rest.indexOf('\r')
+  if (end < 0) return { text: rest.includes('\n') ? '\n' : rest, isOpen: true, isCut: true, after: '' }
+  const isCut = end + 1 === rest.length
+  const text = rest.slice(0, end)
+  const isWrong = text.includes('\n') || (!isCut && rest[end + 1] !== '\n')
+  return { text: isWrong ? '\n' : text, isOpen: false, isCut, after: rest.slice(end + 2) }
+}
+
+/** Quoted values are replaced by a byte that neither names nor values can have. */
+function areExtensions(text: string): boolean {
+  if (!/^[\t\x20-\x7e\x80-\xff]*$/.test(text)) return false
+  const [before, ...all] = text.replace(/"(?:[^"\\]|\\.)*"/g, '\0').split(';')
+  const isToken = (part: string) => new RegExp(`^${token}$`).test(part)
+  return (
+    before === '' &&
+    all.every((one) => {
+      const [name = '', value, ...more] = one.split('=')
+      return isToken(name) && more.length === 0 && (value === undefined || value === '\0' || isToken(value))
+    })
+  )
+}
+
+function isHost(value: string): boolean {
+  const name = value.replace(/:[0-9]*$/, '')
+  return /^\[.*\]$/.test(name)
+    ? /^[0-9a-f:.]+$/i.test(name.slice(1, -1))
+    : [...name].every((letter) => /[a-z0-9._~!$&'()*+,;=%-]/i.test(letter))
 }
 
 function checkRequests(bytes: Uint8Array<ArrayBuffer>, places: readonly number[]): void {
@@ -273,7 +316,16 @@ const fieldLine = mostly(
       'x: \0',
       '',
     ],
-    ...['Connection: close', 'connection: a, Close', 'expect: 100-continue', 'x\xe9: y', 'x: \x7f', 'x\0: y', 'x y: z'],
+    ...[
+      'Connection: close',
+      'connection: a, Close',
+      'expect: 100-continue',
+      'expect: x',
+      'x\xe9: y',
+      'x: \x7f',
+      'x\0: y',
+      'x y: z',
+    ],
     ...[
       'transfer-encoding: chunked',
       'Transfer-Encoding : chunked',
@@ -305,7 +357,29 @@ const content = fc.constantFrom('', 'a', 'hello', '0\r\n\r\n', 'GET /x HTTP/1.1\
 const chunk = fc
   .tuple(
     content,
-    mostly(['', '', ';a=b', ' '], [';a="\n"', '\t;a', ' 1', 'g', ';a\rb', '\0', ';\0', ';', ',', '.0', 'h']),
+    mostly(
+      ['', '', ';a=b', ';a="b;c";d'],
+      [
+        ...[
+          ' ',
+          ';a="\n"',
+          '\t;a',
+          ' 1',
+          'g',
+          ';a\rb',
+          '\0',
+          ';\0',
+          ';',
+          ',',
+          '.0',
+          'h',
+          ';a="b\\"c"',
+          ';a="b',
+          ';a b',
+        ],
+        ...[';a=', ';=b', ';a=b"c"', ';"a"', ';a=\x7f', ';\xff', ';a="\xff"', ';a;;b', ';a=b=c', ';a="\\'],
+      ],
+    ),
     mostly(['', '0'], ['0x', '+', '-', ' ', '0'.repeat(13), 'fffffffffffff']),
     lineEnd,
     lineEnd,
@@ -324,6 +398,9 @@ const lastChunk = mostly(
     '\r\n\r\n',
     '0\r\n a\r\n\r\n',
     '0\r\n\0\r\n\r\n',
+    '0\r\nx: \0\r\n\r\n',
+    '0\r\nx : y\r\n\r\n',
+    '0\r\n: y\r\n\r\n',
   ],
 )
 const framedBody = fc.oneof(
@@ -339,16 +416,20 @@ const framedBody = fc.oneof(
 )
 
 /** Up to four messages, one after the other. */
-function messages(firstLine: fc.Arbitrary<string>, usual: readonly string[]): fc.Arbitrary<Uint8Array<ArrayBuffer>> {
+function messages(
+  firstLine: fc.Arbitrary<string>,
+  usual: fc.Arbitrary<readonly string[]>,
+): fc.Arbitrary<Uint8Array<ArrayBuffer>> {
   const message = fc
     .tuple(
       firstLine,
+      usual,
       fc.array(fieldLine, { maxLength: 3 }),
       framedBody,
       fc.array(lineEnd, { minLength: 8, maxLength: 8 }),
     )
-    .map(([first, lines, { line, text }, ends]) => {
-      const head = [first, ...usual, ...lines, ...line, '']
+    .map(([first, always, lines, { line, text }, ends]) => {
+      const head = [first, ...always, ...lines, ...line, '']
       return head.map((each, at) => each + ends[at]).join('') + text
     })
   return fc
@@ -356,7 +437,24 @@ function messages(firstLine: fc.Arbitrary<string>, usual: readonly string[]): fc
     .map((all) => new Uint8Array(Buffer.from(all.join(''), 'latin1')))
 }
 
-export const requestMessages = messages(requestLine, ['Host: a'])
+const hostLine = mostly(
+  ['Host: a', 'host: a.b:80', 'Host: [::1]:8080', 'Host:'],
+  [
+    'Host: a/b',
+    'Host: a b',
+    'Host: u@a',
+    'Host: [::1',
+    'Host: a:b',
+    'Host: \xe9',
+    'Host: a#',
+    'Host: a\\',
+    'Host: [a]b',
+  ],
+)
+export const requestMessages = messages(
+  requestLine,
+  hostLine.map((line) => [line]),
+)
 
 const post = 'POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n'
 const corpus = [
@@ -395,7 +493,12 @@ const responses: FuzzTarget = {
   open() {
     const all = [...trouble('http-response'), ...responseCorpus]
     return {
-      property: fc.property(fc.oneof(damaged(all), messages(statusLine, [])), anyCuts, fc.boolean(), checkResponse),
+      property: fc.property(
+        fc.oneof(damaged(all), messages(statusLine, fc.constant([]))),
+        anyCuts,
+        fc.boolean(),
+        checkResponse,
+      ),
       examples: all.map((bytes) => [new Uint8Array(bytes), [0x8000], true]),
     }
   },

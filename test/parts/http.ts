@@ -1,6 +1,6 @@
 // Requests and answers for tests that call a handler without a server, and a server for those that call one.
 
-import { HttpServer } from '../../src/http/server.ts'
+import { HttpServer } from '../../src/http/server/server.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { Answer, type AnswerStream } from '../../src/pipeline/answer.ts'
 import type { ClientRequest } from '../../src/pipeline/client-request.ts'

@@ -2,7 +2,7 @@
 // else is done to it.
 
 import type { SocketHandler, TCPSocketListenOptions } from 'bun'
-import { HttpServer, type ServerOptions } from '../../src/http/server.ts'
+import { HttpServer, type ServerOptions } from '../../src/http/server/server.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
 
 type Event = 'open' | 'data' | 'drain' | 'timeout' | 'end' | 'error' | 'close'
