@@ -155,6 +155,8 @@ test.each([
   ['a trailer without a colon', `${chunked}0\r\nabc\r\n\r\n`],
   ['a trailer with a NUL', `${chunked}0\r\na: \0\r\n\r\n`],
   ['a trailer without a name', `${chunked}0\r\n: a\r\n\r\n`],
+  ['a length as a trailer', `${chunked}0\r\nContent-Length: 1\r\n\r\n`],
+  ['a coding as a trailer', `${chunked}0\r\ntransfer-encoding: chunked\r\n\r\n`],
   ['a folded trailer', `${chunked}0\r\na: b\r\n c\r\n\r\n`],
   ['a trailer with a bare LF', `${chunked}0\r\na: b\n\r\n`],
   ['trailers without an end', `${chunked}0\r\na: ${longName}`],

@@ -39,8 +39,9 @@ const wellFormed =
 /** After the size of a chunk: names and values, separated as RFC 9112, section 7.1.1, has it, but without blanks. */
 const chunkExtensions =
   /^(?:;[!#$%&'*+.^_`|~0-9A-Za-z-]+(?:=(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+|"(?:[\t !#-[\]-~\x80-\xff]|\\[\t -~\x80-\xff])*"))?)+$/
+/** A header that is not one of the two that say how long the body is. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused
-const trailer = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+:[^\0-\x08\x0a-\x1f\x7f]*$/
+const trailer = /^(?!content-length:|transfer-encoding:)[!#$%&'*+.^_`|~0-9A-Za-z-]+:[^\0-\x08\x0a-\x1f\x7f]*$/i
 
 export class ResponseHead implements HeaderReader {
   readonly status: number

@@ -143,7 +143,8 @@ function chunksOf(text: string): Body {
     const line = lineOf(rest)
     if (line.text.includes('\n')) return 'fault'
     if (line.isOpen) return 'more'
-    if (line.text !== '' && !fieldPattern.test(line.text)) return 'fault'
+    const isFraming = /^(content-length|transfer-encoding):/i.test(line.text)
+    if (line.text !== '' && (isFraming || !fieldPattern.test(line.text))) return 'fault'
     if (line.isCut) return 'more'
     rest = line.after
     if (line.text === '') return { content, rest }
@@ -400,6 +401,7 @@ const lastChunk = mostly(
     '0\r\n\0\r\n\r\n',
     '0\r\nx: \0\r\n\r\n',
     '0\r\nx : y\r\n\r\n',
+    '0\r\nContent-Length: 3\r\n\r\n',
     '0\r\n: y\r\n\r\n',
   ],
 )

@@ -8,7 +8,7 @@ import { HttpFault } from '../../wire/http-message.ts'
 import type { SocketControl } from '../handler.ts'
 import { AnswerWriter, continueLine, headOf, isBodyless, malformedHeader, refusalBytes } from './answer-writer.ts'
 import { IncomingRequest, type RequestConnection } from './incoming-request.ts'
-import { hasToken, type RequestHead, RequestReader, refusalOf } from './request-reader.ts'
+import { isKept, RequestReader, refusalOf } from './request-reader.ts'
 
 export interface ConnectionOptions {
   /** How long a connection may be silent within a request and before the first; between requests, twelve times as long. */
@@ -431,9 +431,4 @@ export class ServerConnection implements SocketControl, AnswerSink, RequestConne
     this.server.options.onDefect(error)
     this.close()
   }
-}
-
-function isKept(head: RequestHead): boolean {
-  const connection = head.get('connection')
-  return !hasToken(connection, 'close') && (!head.isHttp10 || hasToken(connection, 'keep-alive'))
 }

@@ -1,5 +1,5 @@
 // Reads the requests of one connection, and decides which of them no handler should see. Strict, as wire/http-message.ts is:
-// test/fuzz/llhttp-target.ts lists every difference to the parser of Node. It knows nothing of sockets.
+// test/llhttp/differences.ts lists every difference to llhttp, the parser of Node. It knows nothing of sockets.
 
 import { carriageReturn, colon, lineFeed, space } from '../../wire/bytes.ts'
 import {
@@ -156,6 +156,12 @@ export function refusalOf(head: RequestHead): HttpFault | undefined {
     return new HttpFault('the expectation is not known', 417)
   }
   return undefined
+}
+
+/** Whether the client keeps its connection after the request. */
+export function isKept(head: RequestHead): boolean {
+  const connection = head.get('connection')
+  return !hasToken(connection, 'close') && (!head.isHttp10 || hasToken(connection, 'keep-alive'))
 }
 
 /** Whether a header that is a list, such as `Connection`, contains the token. */
