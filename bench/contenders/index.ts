@@ -8,6 +8,7 @@ import { direct } from './direct.ts'
 import { litellm } from './litellm.ts'
 import { nginx } from './nginx.ts'
 import { portkey } from './portkey.ts'
+import { bunServe, ownServer } from './servers.ts'
 import { tollgate, tollgateUnbilled, tollgateWallets } from './tollgate.ts'
 
 export const CONTENDERS: readonly Contender[] = [
@@ -18,6 +19,8 @@ export const CONTENDERS: readonly Contender[] = [
   bareJournal,
   bareLoop,
   bareRewrite,
+  ownServer,
+  bunServe,
   tollgate,
   tollgateUnbilled,
   tollgateWallets,

@@ -58,7 +58,7 @@ export class Exchange {
     this.attempts = new AttemptLog(this.record, clock, this.startedMs)
   }
 
-  /** Aborts when the client disconnects or half-closes its connection (docs/decisions/0021). */
+  /** Aborts when the client disconnects or half-closes its connection (docs/decisions/0083). */
   get clientGone(): CancelSignal {
     this.#clientGone ??= this.http.signal
     return this.#clientGone

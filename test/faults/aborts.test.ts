@@ -167,7 +167,7 @@ describe.each([...bothSurfaces])('on the $name surface, leaving', (surface) => {
   })
 })
 
-// A client that closes its sending side has left (docs/decisions/0021). It gets nothing, so its provider must not go on working.
+// A client that closes its sending side has left (docs/decisions/0083). It gets nothing, so its provider must not go on working.
 describe.each([...bothSurfaces])('a client of the $name surface that half-closes its connection', (surface) => {
   test.each([true, false])('ends its call before the provider answers, streamed: %p', async (stream) => {
     const before = await wallets.read()
