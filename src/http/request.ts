@@ -27,11 +27,15 @@ export const segmentsMax = 16
  * ends the path at a `#`, or cannot decode it. A proxy that guards `/api/` sees what was sent, so only plain paths are served.
  */
 export function isPlainPath(path: string): boolean {
+  if (wordsOnly.test(path)) return true
   const segments = path.slice(1).split('/')
   if (segments.length > 1 && segments.at(-1) === '') segments.pop()
   if (segments.length > segmentsMax || (path !== '/' && segments.includes(''))) return false
   return segments.every(isPlainSegment)
 }
+
+/** Nearly every path. Saves 1 µs of a request. */
+const wordsOnly = new RegExp(`^(?:/[\\w-]+){1,${segmentsMax}}$`)
 
 function isPlainSegment(sent: string): boolean {
   try {
