@@ -9,7 +9,7 @@ import type { EditedRequest, RequestEdits } from './byte-lane/edits.ts'
 import type { RelayContext, RelayReply, StreamRelay } from './byte-lane/relay.ts'
 import type { Embeddings, UpstreamEmbeddings } from './canonical/embeddings.ts'
 import type { ProviderFault } from './canonical/faults.ts'
-import type { Envelope, EventNumbering, Translation, UpstreamTranslation } from './canonical/translation.ts'
+import type { EventNumbering, SentRequest, Translation, UpstreamTranslation } from './canonical/translation.ts'
 
 export const dialectIds = ['openai-chat', 'anthropic-messages', 'gemini', 'openai-responses'] as const
 export type DialectId = (typeof dialectIds)[number]
@@ -19,7 +19,7 @@ export interface TokenCount {
   readonly path?: string
   /** The answer with an estimate. */
   renderCount(tokens: number): string
-  readEnvelope(body: Uint8Array<ArrayBuffer>, headers: RequestHeaders, url?: string): Envelope | Failure
+  readEnvelope(body: Uint8Array<ArrayBuffer>, headers: RequestHeaders, url?: string): SentRequest | Failure
 }
 
 /** A dialect in which providers are called. */
@@ -51,7 +51,7 @@ export interface ResponseStorage {
   /** The body with items in place of references to them. `responses`: the response with each item, by the item's id. */
   resolveItems(body: Uint8Array<ArrayBuffer>, responses: ReadonlyMap<string, string>): Uint8Array<ArrayBuffer>
   /** The input as a JSON list of items. */
-  inputItems(envelope: Envelope): string
+  inputItems(sent: SentRequest): string
   /** Reads the response from a whole reply or from the last record of a stream; undefined = it failed. */
   readResponse(
     bytes: Uint8Array,
@@ -64,17 +64,17 @@ export interface Dialect extends UpstreamDialect {
    * Checks the fields that the gateway itself relies on; the provider validates the rest. `url`: of the request, for
    * dialects that have the model there.
    */
-  readEnvelope(body: Uint8Array<ArrayBuffer>, headers: RequestHeaders, url?: string): Envelope | Failure
+  readEnvelope(body: Uint8Array<ArrayBuffer>, headers: RequestHeaders, url?: string): SentRequest | Failure
   readonly embeddings?: Embeddings
   /** Set if the dialect has an endpoint that counts tokens without generating. */
   readonly tokenCount?: TokenCount
   /** Reads the body of a call that shortens a conversation; absent = the dialect has none. */
-  readCompaction?(body: Uint8Array<ArrayBuffer>, headers: RequestHeaders, url?: string): Envelope | Failure
+  readCompaction?(body: Uint8Array<ArrayBuffer>, headers: RequestHeaders, url?: string): SentRequest | Failure
   /** Set if responses can be stored. */
   readonly storage?: ResponseStorage
   /** The parts of a body that are the same in every turn of a conversation and identify it. */
-  conversationSpans(envelope: Envelope): readonly JsonSpan[]
-  editRequest(envelope: Envelope, edits: RequestEdits): EditedRequest
+  conversationSpans(sent: SentRequest): readonly JsonSpan[]
+  editRequest(sent: SentRequest, edits: RequestEdits): EditedRequest
   /** The caller's headers that belong to the dialect and are forwarded, such as version and beta flags. */
   forwardedHeaders(client: RequestHeaders): Readonly<Record<string, string>>
   relayStream(context: RelayContext): StreamRelay

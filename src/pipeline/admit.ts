@@ -2,7 +2,7 @@
 // routes. Each may end the request; nothing has been sent to a provider yet.
 
 import type { RoutingPolicy } from '../catalog/model.ts'
-import type { Envelope, Warning } from '../dialects/canonical/translation.ts'
+import type { Envelope, SentRequest, Warning } from '../dialects/canonical/translation.ts'
 import { assert, Failure, invalidRequest } from '../kernel/failure.ts'
 import { type Limiter, type LimitStates, limitFailure, type Refused } from '../limits/limiter.ts'
 import type { CallBudget } from '../routing/failover.ts'
@@ -63,10 +63,10 @@ interface AdmitSettings {
 }
 
 /** Reads the envelope of the kind of call. */
-type ReadEnvelope = (body: Uint8Array<ArrayBuffer>, headers: RequestHeaders, url: string) => Envelope | Failure
+type ReadEnvelope = (body: Uint8Array<ArrayBuffer>, headers: RequestHeaders, url: string) => SentRequest | Failure
 
 /** Tokens that count against limits until the usage is known; 0 for a call that generates nothing. */
-type EstimateTokens = (content: Content, model: OfferedModel) => number
+type EstimateTokens = (asked: Pick<Admitted, 'envelope' | 'content'>, model: OfferedModel) => number
 
 /** Spread, so that refused clients do not all return at once. */
 const retryMinMs = 1_000
@@ -90,17 +90,21 @@ export async function admit(
 
   const read = await readContent(deps, exchange, caller, readEnvelope)
   if (read instanceof Failure) return new Refusal(read)
-  const { envelope, storing } = read
-  const session = readSession(http.headers, envelope, surface)
+  const { sent, storing } = read
+  const session = readSession(http.headers, sent, surface)
   const { headers } = http
-  const misattributed = recordAttribution(record, { headers, caller, envelope, session }, endUsers)
+  const misattributed = recordAttribution(record, { headers, caller, sent, session }, endUsers)
   if (misattributed) return new Refusal(misattributed)
 
+  // The body stays with the content, which releases it; everything else reads only facts.
+  const { body, members, ...envelope } = sent
   const routes = await chooseRoutes(deps, exchange, caller, envelope)
   if (routes instanceof Failure) return new Refusal(routes)
   const { model, models, candidates, warnings } = routes
-  const content = new Content(envelope, surface, candidates, deps.tagContent(caller.workspaceId))
-  const limits = exchange.slot ? await countAgainstLimits(exchange, content, model, estimateTokens) : noLimits
+  const content = new Content(sent, surface, candidates, deps.tagContent(caller.workspaceId))
+  const limits = exchange.slot
+    ? await countAgainstLimits(exchange, () => estimateTokens({ envelope, content }, model))
+    : noLimits
   if (limits instanceof Refusal) return limits
 
   const conversationKey =
@@ -109,7 +113,20 @@ export async function admit(
   record.candidates = candidateRecords(plan)
   const keepsReasoning = surface.losesReasoning && sessions.keepReasoning
   return {
-    ...{ exchange, caller, content, model, models, plan, limits, warnings, session, conversationKey, storing },
+    ...{
+      exchange,
+      caller,
+      envelope,
+      content,
+      model,
+      models,
+      plan,
+      limits,
+      warnings,
+      session,
+      conversationKey,
+      storing,
+    },
     keptReasoning:
       session && keepsReasoning
         ? { store: deps.keptReasoning, workspaceId: caller.workspaceId, sessionId: session.id }
@@ -144,15 +161,10 @@ function takeSlot({ limiter }: AdmitDependencies, exchange: Exchange, { limits }
 const noLimits: LimitStates = {}
 
 /** Counts the request and its tokens, which are not estimated without limits. Returns what is left. */
-async function countAgainstLimits(
-  exchange: Exchange,
-  content: Content,
-  model: OfferedModel,
-  estimateTokens: EstimateTokens,
-): Promise<LimitStates | Refusal> {
+async function countAgainstLimits(exchange: Exchange, estimateTokens: () => number): Promise<LimitStates | Refusal> {
   const { slot } = exchange
   if (slot?.kind !== 'arrived') return noLimits
-  const tokens = estimateTokens(content, model)
+  const tokens = estimateTokens()
   // It ends the arrival, whatever the verdict.
   exchange.slot = undefined
   const verdict = await slot.admit(tokens)
@@ -171,7 +183,7 @@ function refusedByLimit({ record }: Exchange, refused: Refused): Refusal {
 const notStoring: Storing = { previousId: undefined, input: undefined }
 
 interface ReadContent {
-  readonly envelope: Envelope
+  readonly sent: SentRequest
   readonly storing: Storing
 }
 
@@ -190,15 +202,15 @@ async function readContent(
   const whole = stored ? await withPrevious(stored, surface, caller, body) : { body, previousId: undefined }
   if (whole instanceof Failure) return whole
   if (whole.body.length > bodyBytesMax) return bodyFailure(new BodyFault('too-large'), deps)
-  const envelope = readEnvelope(whole.body, http.headers, http.url)
-  if (envelope instanceof Failure) return envelope
-  const input = envelope.wantsStore && storeResponses ? inputToStore(surface, envelope) : undefined
+  const sent = readEnvelope(whole.body, http.headers, http.url)
+  if (sent instanceof Failure) return sent
+  const input = sent.wantsStore && storeResponses ? inputToStore(surface, sent) : undefined
   if (input instanceof Failure) return input
-  record.stream = envelope.stream
+  record.stream = sent.stream
   const { previousId } = whole
-  if (input === undefined && previousId === undefined) return { envelope, storing: notStoring }
+  if (input === undefined && previousId === undefined) return { sent, storing: notStoring }
   return {
-    envelope: input === undefined ? envelope : { ...envelope, isStored: true },
+    sent: input === undefined ? sent : { ...sent, isStored: true },
     storing: { previousId, input },
   }
 }

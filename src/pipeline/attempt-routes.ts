@@ -17,8 +17,8 @@ export interface AttemptRoutesDependencies extends AttemptDependencies, Failover
 
 export async function attemptRoutes(deps: AttemptRoutesDependencies, held: Held): Promise<Reply | NoReply> {
   const { exchange, admitted } = held
-  const { plan, content, model } = admitted
-  const { stream } = content.envelope
+  const { plan, envelope, model } = admitted
+  const { stream } = envelope
   const outcome = await attemptGeneration<Reply>(deps, {
     plan,
     streams: stream,
@@ -38,7 +38,7 @@ export async function attemptRoutes(deps: AttemptRoutesDependencies, held: Held)
  * Providers may run tools themselves, so a request with tools is never sent twice. Nor is one whose routes differ in their
  * model or in who pays: parallel attempts could be priced wrongly.
  */
-function mayBeSentTwice({ plan: { ordered }, content: { envelope }, models }: Admitted): boolean {
+function mayBeSentTwice({ plan: { ordered }, envelope, models }: Admitted): boolean {
   const mixesCredentials = ordered.some(({ isOwn }) => isOwn !== ordered[0]?.isOwn)
   return envelope.stream && !envelope.offersTools && models.length === 1 && !mixesCredentials
 }

@@ -116,7 +116,7 @@ export async function attempt(
     return cannotCarry(lane)
   }
   exchange.record.lane = lane.name
-  const isStreamed = held.admitted.content.envelope.stream
+  const isStreamed = held.admitted.envelope.stream
   const times = attemptTimes(candidate, health, { isStreamed, isLast, earlier: exchange.record.attempts })
   const { startedMs } = recorded
   const replyMs = firstReplyMs(times, lane.generationMs)
@@ -187,11 +187,11 @@ async function readRefusal(
   { held, candidate, lane, deadline }: RunningAttempt,
   response: UpstreamResponse,
 ): Promise<AttemptFault> {
-  const { content } = held.admitted
+  const { content, envelope } = held.admitted
   const body = await readResponseStart(response, faultBytesMax)
   const aborted = deadline.abortedByUs()
   if (aborted) return aborted
-  const lacksPath = content.envelope.upstreamPath !== undefined && [404, 405, 501].includes(response.status)
+  const lacksPath = envelope.upstreamPath !== undefined && [404, 405, 501].includes(response.status)
   if (lacksPath) return cannotCarry(notCompacting(candidate.model.id))
   const text = isEncoded(response.headers) ? '' : new TextDecoder().decode(body)
   const said = candidate.dialect.readFault(response.status, response.headers, text)
@@ -207,7 +207,7 @@ function relayReply(
   response: UpstreamResponse,
   body: Uint8Array<ArrayBuffer>,
 ): WholeReply | AttemptFault {
-  const reply = isUnrequestedStream(held.admitted.content.envelope, response, body)
+  const reply = isUnrequestedStream(held.admitted.envelope, response, body)
     ? collectStream(lane.relayStream(), body)
     : lane.relayReply(body)
   if ('fault' in reply) return classifyFault(reply.fault, lane.body)
@@ -301,8 +301,7 @@ const ended: OpenStream['reader'] = { read: () => Promise.resolve({ done: true, 
 async function readWholeAsStream(running: RunningAttempt, response: UpstreamResponse): Promise<Reply | AttemptFault> {
   const { held, lane, deadline } = running
   const isJson = response.headers.get('content-type')?.includes('json')
-  if (!isJson || held.admitted.content.envelope.choices > 1)
-    return garbled('an answer that is no event stream', deadline)
+  if (!isJson || held.admitted.envelope.choices > 1) return garbled('an answer that is no event stream', deadline)
   const body = await readWhole(running, response)
   if ('class' in body) return body
   const { relay, bytes } = lane.relayWhole(body)

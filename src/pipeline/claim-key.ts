@@ -28,7 +28,7 @@ export async function claimKey(
     const message = `The header \`idempotency-key\` must have 1 to ${keyMax} characters.`
     return new Refusal(invalidRequest(message, 'idempotency-key'), limits)
   }
-  const bodySha256 = createHash('sha256').update(record.path).update('\n').update(content.envelope.body).digest('hex')
+  const bodySha256 = createHash('sha256').update(record.path).update('\n').update(content.body).digest('hex')
   const keyed: KeyedRequest = { scope: generationScope(caller.workspaceId), key, bodySha256, requestId: record.id }
   const claim = await idempotencyKeys.claim(keyed)
   if (claim.kind === 'claimed') {

@@ -1,10 +1,10 @@
-// The body of a request and what is read from it, each once: the envelope, the conversation, its tokens. Nothing else keeps
-// the body. It changes twice at most: reasoning that a provider refused is forgotten before the next attempt, and a large body
+// The body of a request and what is read from it, each once: the conversation and its tokens. Nothing else keeps the
+// body. It changes twice at most: reasoning that a provider refused is forgotten before the next attempt, and a large body
 // is released once a reply has begun.
 
 import { hasRow } from '../catalog/price.ts'
 import type { Conversation } from '../dialects/canonical/conversation.ts'
-import type { ContentTags, Envelope, ParsedRequest } from '../dialects/canonical/translation.ts'
+import type { ContentTags, ParsedRequest, SentRequest } from '../dialects/canonical/translation.ts'
 import type { Dialect } from '../dialects/dialect.ts'
 import { forgetReasoning } from '../dialects/request/reasoning.ts'
 import { Failure } from '../kernel/failure.ts'
@@ -23,7 +23,7 @@ const assistantWord = Buffer.from('"assistant"')
 export class Content {
   /** Of the body as it came, also once it is released. */
   readonly bodyBytes: number
-  #envelope: Envelope
+  #sent: SentRequest
   #parsed: ParsedRequest | Failure | undefined
   #mayHaveMoreThanText: boolean | undefined
   #inputTokens: number | undefined
@@ -31,24 +31,28 @@ export class Content {
   #recalledBytes = 0
 
   constructor(
-    envelope: Envelope,
+    sent: SentRequest,
     private readonly surface: Dialect,
     /** All that may be tried: they decide which part of the content is sent. */
     private readonly candidates: readonly Candidate[],
     readonly tags: ContentTags,
   ) {
-    this.#envelope = envelope
-    this.bodyBytes = envelope.body.length
+    this.#sent = sent
+    this.bodyBytes = sent.body.length
   }
 
-  /** Its body is empty once it is released. */
-  get envelope(): Envelope {
-    return this.#envelope
+  /** What the caller sent, for the lanes. Its body is empty once it is released. */
+  get sent(): SentRequest {
+    return this.#sent
+  }
+
+  get body(): Uint8Array {
+    return this.#sent.body
   }
 
   /** The canonical form, parsed once. */
   parsed(): ParsedRequest | Failure {
-    this.#parsed ??= this.surface.translation.parseRequest(this.#envelope, this.tags)
+    this.#parsed ??= this.surface.translation.parseRequest(this.#sent, this.tags)
     return this.#parsed
   }
 
@@ -59,7 +63,7 @@ export class Content {
 
   /** undefined if the body cannot be parsed. */
   conversation(): Conversation | undefined {
-    if (this.#envelope.embeddings) return undefined
+    if (this.#sent.embeddings) return undefined
     const parsed = this.parsed()
     return parsed instanceof Failure ? undefined : parsed.conversation
   }
@@ -68,7 +72,7 @@ export class Content {
   sentConversation(): Conversation | undefined {
     const conversation = this.conversation()
     if (!conversation || conversation.unsupported.length === 0) return conversation
-    const passing = this.candidates.filter(({ dialect }) => dialect.id === this.surface.id && !this.#envelope.isForeign)
+    const passing = this.candidates.filter(({ dialect }) => dialect.id === this.surface.id && !this.#sent.isForeign)
     const maySearch = passing.some(({ isOwn, model: { price, hostedTools } }) => {
       const isListed = hostedTools.some((type) => type.startsWith('web_search'))
       return isOwn || price.free || hasRow(price, 'web_search') || isListed
@@ -89,7 +93,7 @@ export class Content {
   /** Whether the body may contain more than text, so that its size says little about its tokens. */
   get mayHaveMoreThanText(): boolean {
     // Every client of OpenAI's asks for vectors as `base64`.
-    this.#mayHaveMoreThanText ??= !this.#envelope.embeddings && mayHaveMoreThanText(this.#envelope.body)
+    this.#mayHaveMoreThanText ??= !this.#sent.embeddings && mayHaveMoreThanText(this.#sent.body)
     return this.#mayHaveMoreThanText
   }
 
@@ -97,7 +101,7 @@ export class Content {
   inputTokens(): number {
     if (this.#inputTokens === undefined) {
       const conversation = this.conversation()
-      const inBody = conversation ? countTokens(conversation) : tokensOfBytes(this.#envelope.body)
+      const inBody = conversation ? countTokens(conversation) : tokensOfBytes(this.#sent.body)
       this.#inputTokens = inBody + Math.ceil(this.#recalledBytes / bytesPerToken)
     }
     return this.#inputTokens
@@ -127,7 +131,7 @@ export class Content {
 
   /** Finds the kept reasoning of the history, before the hold. */
   async recallReasoning(kept: SessionReasoning): Promise<void> {
-    if (!hasBytes(this.#envelope.body, assistantWord)) return
+    if (!hasBytes(this.#sent.body, assistantWord)) return
     const { recalled, bytes } = await recallTurns(kept, this.conversation()?.turns ?? [])
     if (bytes === 0) return
     this.#recalled = recalled
@@ -158,7 +162,7 @@ export class Content {
     this.#mayHaveMoreThanText = this.mayHaveMoreThanText
     this.#parsed = undefined
     this.#recalled = undefined
-    this.#envelope = { ...this.#envelope, body: releasedBody, members: releasedMembers }
+    this.#sent = { ...this.#sent, body: releasedBody, members: releasedMembers }
   }
 }
 

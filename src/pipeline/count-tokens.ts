@@ -88,7 +88,7 @@ function isCount(result: Count | AttemptFault): result is Count {
 
 async function callForCount(
   { provider, endpoint, route, rules, isOwn }: Candidate,
-  { exchange: { http, surface }, content: { envelope } }: Admitted,
+  { exchange: { http, surface }, content }: Admitted,
   path: string,
   deadline: AttemptDeadline,
 ): Promise<Count | AttemptFault> {
@@ -97,7 +97,7 @@ async function callForCount(
     const response = await callEndpoint(provider, endpoint, {
       path,
       headers: surface.forwardedHeaders(http.headers),
-      body: surface.editRequest(envelope, edits).body,
+      body: surface.editRequest(content.sent, edits).body,
       signal: deadline.signal,
     })
     const body = await readResponseBody(response, answerBytesMax)

@@ -32,7 +32,8 @@ function openedLane(
   const held = {
     exchange: { http, surface: openaiChat },
     admitted: {
-      content: { envelope, parsed: () => openaiChat.translation.parseRequest(envelope) },
+      envelope,
+      content: { sent: envelope, parsed: () => openaiChat.translation.parseRequest(envelope) },
       ...{ caller: {}, session: {} },
     },
     hold: {},

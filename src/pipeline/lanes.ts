@@ -70,7 +70,7 @@ export interface LaneDependencies {
 
 export function openLane(deps: LaneDependencies, held: Held, candidate: Candidate, meter: Meter): Lane | Failure {
   const { surface, http } = held.exchange
-  const { envelope } = held.admitted.content
+  const { envelope } = held.admitted
   const { model } = candidate
   if (envelope.embeddings) return embeddingsLane(held, candidate, meter)
   const isPassable = candidate.dialect.id === surface.id && !envelope.isForeign
@@ -87,7 +87,7 @@ export function openLane(deps: LaneDependencies, held: Held, candidate: Candidat
 /** Vectors: the same two ways, without a stream. */
 function embeddingsLane({ exchange, admitted }: Held, candidate: Candidate, meter: Meter): Lane | Failure {
   const { surface, http } = exchange
-  const { envelope } = admitted.content
+  const { envelope, content } = admitted
   const { dialect, route, rules, isOwn, provider } = candidate
   const asked = surface.embeddings
   const upstream = dialect.embeddings
@@ -99,11 +99,11 @@ function embeddingsLane({ exchange, admitted }: Held, candidate: Candidate, mete
     )
   }
   const isSame = dialect.id === surface.id
-  const parsed = isSame ? undefined : asked.parseRequest(envelope)
+  const parsed = isSame ? undefined : asked.parseRequest(content.sent)
   if (parsed instanceof Failure) return parsed
   const sent = parsed
     ? upstream.renderRequest(parsed, targetsOf(candidate).streamed)
-    : asked.editRequest(envelope, { upstreamModel: route.upstreamModel, defaultOutputCap: undefined, isOwn, rules })
+    : asked.editRequest(content.sent, { upstreamModel: route.upstreamModel, defaultOutputCap: undefined, isOwn, rules })
   if (sent instanceof Failure) return sent
   const relayReply: Lane['relayReply'] = isSame
     ? (reply) => asked.relayReply(envelope)(reply, meter)
@@ -164,7 +164,7 @@ function byteLane(deps: LaneDependencies, held: Held, candidate: Candidate, mete
     contentTags: content.tags,
     sessionCacheKey: () => sessionCacheKey(deps, admitted),
   }
-  const { body, warnings, refused } = surface.editRequest(content.envelope, edits)
+  const { body, warnings, refused } = surface.editRequest(content.sent, edits)
   return refused ?? new ByteLane(held, candidate, meter, surface.forwardedHeaders(http.headers), body, warnings)
 }
 
@@ -183,7 +183,7 @@ class ByteLane implements Lane {
     readonly body: Lane['body'],
     readonly warnings: Lane['warnings'],
   ) {
-    const { stream, upstreamPath } = held.admitted.content.envelope
+    const { stream, upstreamPath } = held.admitted.envelope
     this.path = pathOf(candidate, upstreamPath, stream)
     this.streamsUpstream = stream
     this.generationMs = stream ? 0 : Number.POSITIVE_INFINITY
@@ -227,7 +227,7 @@ const noMapping: ReplyMapping = {
 }
 
 function translationLane(deps: LaneDependencies, held: Held, candidate: Candidate, meter: Meter): Lane | Failure {
-  const { content } = held.admitted
+  const { content, envelope } = held.admitted
   const parsed = content.parsed()
   if (parsed instanceof Failure) return parsed
   const { streamed, whole } = targetsOf(candidate)
@@ -235,7 +235,7 @@ function translationLane(deps: LaneDependencies, held: Held, candidate: Candidat
   const recalled = withRecalled(parsed.conversation, content.recalled, { dialect: candidate.dialect.id, issuer })
   const keyed = withCacheKey(deps, affordable(recalled, held, candidate), held, candidate)
   const conversation = withMarks(deps, keyed, held, candidate)
-  const wholeTokens = content.envelope.stream ? undefined : wholeReplyTokens(conversation, streamed)
+  const wholeTokens = envelope.stream ? undefined : wholeReplyTokens(conversation, streamed)
   const target = wholeTokens === undefined ? streamed : whole
   const rendered = candidate.dialect.translation.renderRequest(conversation, target)
   if (rendered instanceof Failure) return rendered
@@ -264,7 +264,7 @@ class TranslationLane implements Lane {
     wholeTokens: number | undefined,
   ) {
     this.streamsUpstream = wholeTokens === undefined
-    this.path = pathOf(candidate, held.admitted.content.envelope.upstreamPath, this.streamsUpstream)
+    this.path = pathOf(candidate, held.admitted.envelope.upstreamPath, this.streamsUpstream)
     this.generationMs = (wholeTokens ?? 0) * tokenMs
   }
 
@@ -410,7 +410,7 @@ function relayTranslated(
   const note = (text: string) => void record.notes.push(text)
   const keeper = keeperFor(held, dialect)
   const translated = { from: dialect, to: surface, target, mapping, context: meter.renderContext(), note, keeper }
-  return held.admitted.content.envelope.stream ? new TranslatedStream(translated) : new CollectedReply(translated)
+  return held.admitted.envelope.stream ? new TranslatedStream(translated) : new CollectedReply(translated)
 }
 
 /** undefined = the caller sends reasoning back itself, or none is kept. */

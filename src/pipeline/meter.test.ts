@@ -50,7 +50,7 @@ function openRequest({ text = 'hi', members = '', model = {}, rules = {}, lowere
   const content = new WatchedContent(envelope, openaiChat, [], noTags)
   const offered = { contextTokens: 1000, maxOutputTokens: undefined, price, ...model } as unknown as OfferedModel
   const hold = { loweredCap, quote: (_: unknown, usage: Usage) => ({ usage }) }
-  const held = { exchange, hold, admitted: { content, storing: {} } } as unknown as Held
+  const held = { exchange, hold, admitted: { envelope, content, storing: {} } } as unknown as Held
   const meter = new Meter(held, { rules, model: offered } as Candidate)
   return { content, meter, notes: exchange.record.notes }
 }
@@ -163,7 +163,7 @@ describe('releaseBody', () => {
     const { content, meter } = openRequest({ text: long })
     const { bodyBytes, mayHaveMoreThanText } = content
     meter.releaseBody(start, 'bytes')
-    expect([content.envelope.body.length, content.bodyBytes, content.mayHaveMoreThanText]).toEqual([
+    expect([content.body.length, content.bodyBytes, content.mayHaveMoreThanText]).toEqual([
       0,
       bodyBytes,
       mayHaveMoreThanText,
@@ -187,7 +187,7 @@ describe('releaseBody', () => {
   test('counts the prompt of a translated request first', () => {
     const { content, meter } = openRequest({ text: long })
     meter.releaseBody(measured({ outputBytes: 4 }), 'translation')
-    expect([content.envelope.body.length, content.reads]).toEqual([0, 1])
+    expect([content.body.length, content.reads]).toEqual([0, 1])
   })
 
   test.each([
@@ -197,7 +197,7 @@ describe('releaseBody', () => {
   ])('keeps %s', (_, text, usageSoFar) => {
     const { content, meter } = openRequest({ text })
     meter.releaseBody(measured({ usageSoFar, outputBytes: 4 }), 'bytes')
-    expect(content.envelope.body.length).toBe(content.bodyBytes)
+    expect(content.body.length).toBe(content.bodyBytes)
   })
 })
 

@@ -34,6 +34,7 @@ export class Meter implements RelayContext {
   readonly priceVersion: string | undefined
   readonly #price: Price
   readonly #record: RequestRecord
+  readonly envelope: Envelope
   readonly #content: Content
   readonly #storing: Admitted['storing']
   readonly #hold: Hold
@@ -47,14 +48,11 @@ export class Meter implements RelayContext {
     this.#price = isOwn ? (model.fee?.price ?? freePrice) : model.price
     this.priceVersion = isOwn ? model.fee?.version : model.priceVersion
     this.#record = exchange.record
+    this.envelope = admitted.envelope
     this.#content = admitted.content
     this.#storing = admitted.storing
     this.#hold = hold
     this.#candidate = candidate
-  }
-
-  get envelope(): Envelope {
-    return this.#content.envelope
   }
 
   get modelJson(): Uint8Array {
@@ -62,7 +60,7 @@ export class Meter implements RelayContext {
   }
 
   get wantsStreamUsage(): boolean {
-    return this.#content.envelope.wantsStreamUsage
+    return this.envelope.wantsStreamUsage
   }
 
   get isCapLowered(): boolean {
@@ -160,7 +158,7 @@ export class Meter implements RelayContext {
   }
 
   #boundsOfSent(): UsageBounds {
-    const { envelope } = this.#content
+    const { envelope } = this
     const { model, rules } = this.#candidate
     const { loweredCap } = this.#hold
     const longest = maxOutputOf(model)
@@ -179,11 +177,15 @@ export class Meter implements RelayContext {
   #maxInputTokens(): number {
     const content = this.#content
     const { model } = this.#candidate
-    const { contextTokens } = windowOf(content.envelope, model)
+    const { contextTokens } = windowOf(this.envelope, model)
     // Some catalogs give the context window without the answer.
-    const window = contextTokens === undefined ? undefined : contextTokens + outputCapOf(content.envelope, model)
-    const { body } = content.envelope
-    const inBody = maxReportedInput(body, parserOf(content), { contextTokens: window }, content.mayHaveMoreThanText)
+    const window = contextTokens === undefined ? undefined : contextTokens + outputCapOf(this.envelope, model)
+    const inBody = maxReportedInput(
+      content.body,
+      parserOf(content),
+      { contextTokens: window },
+      content.mayHaveMoreThanText,
+    )
     return inBody + content.recalledBytes
   }
 
@@ -245,7 +247,8 @@ class ReplyContext implements RenderContext {
     private readonly content: Content,
     { model }: Candidate,
   ) {
-    const { envelope, parsedSoFar: parsed } = content
+    const { envelope } = meter
+    const { parsedSoFar: parsed } = content
     this.model = model.id
     this.requestId = record.id
     this.createdSeconds = Math.floor(record.startedAt / 1000)

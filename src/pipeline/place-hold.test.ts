@@ -44,8 +44,9 @@ async function ask(asked: Asked): Promise<{ outcome: Hold | Failure; requests: H
   const model = { id: 'a/b', price: asked.price ?? price, priceVersion: 'v1', tags, contextTokens: 100_000 }
   const admitted = {
     ...{ caller, model, models: [model], plan: { ordered } },
+    envelope: { stream, outputCap, choices: 1 },
     content: {
-      envelope: { body: new Uint8Array(bodyBytes), stream, outputCap, choices: 1 },
+      body: new Uint8Array(bodyBytes),
       conversation: () => ({ turns: [], unsupported }),
       sentConversation: () => ({ turns: [], unsupported }),
       ...{ bodyBytes, recalledBytes: 0 },

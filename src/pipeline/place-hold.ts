@@ -100,27 +100,30 @@ function dearestHold(admitted: Admitted, ratios: InputRatios): Dearest {
 
 function holdFor(admitted: Admitted, model: OfferedModel, ratios: InputRatios): Dearest {
   const facts = holdFacts(admitted, model)
-  const usual = holdAmount(facts, expectedTokens(admitted.content, model, ratios), facts.cap)
+  const usual = holdAmount(facts, expectedTokens(admitted, model, ratios), facts.cap)
   return { model, facts, usual, required: requiredFree(facts, usual), factsOf: undefined }
 }
 
 /** Expected input and maximum output, which count against token limits until the usage is known. */
-export function estimateAllTokens(content: Content, model: OfferedModel, ratios: InputRatios): number {
-  const { envelope } = content
-  return expectedTokens(content, model, ratios) + outputCapOf(envelope, model) * envelope.choices
+export function estimateAllTokens(asked: Asked, model: OfferedModel, ratios: InputRatios): number {
+  const { envelope } = asked
+  return expectedTokens(asked, model, ratios) + outputCapOf(envelope, model) * envelope.choices
 }
 
-function expectedTokens(content: Content, model: OfferedModel, ratios: InputRatios): number {
-  const { envelope, mayHaveMoreThanText, recalledBytes } = content
+/** What a request asks for. */
+type Asked = Pick<Admitted, 'envelope' | 'content'>
+
+function expectedTokens({ envelope, content }: Asked, model: OfferedModel, ratios: InputRatios): number {
+  const { body, mayHaveMoreThanText, recalledBytes } = content
   const ratio = ratios.of(model.id)
   const window = windowOf(envelope, model)
-  const inBody = expectedInputTokens(envelope.body, ratio, parserOf(content), window, mayHaveMoreThanText)
+  const inBody = expectedInputTokens(body, ratio, parserOf(content), window, mayHaveMoreThanText)
   return inBody + Math.ceil((recalledBytes / bytesPerToken) * ratio)
 }
 
 /** Whether a request may use a bucket. The price of a token bucket that is not listed is held for every request. */
 const conditionalBuckets: readonly (readonly [Bucket, mayUse: (content: Content) => boolean])[] = [
-  ['cache_write_1h', ({ envelope }) => hasCacheMark(envelope.body)],
+  ['cache_write_1h', ({ body }) => hasCacheMark(body)],
   ['audio_input', mayContainAudio],
   ['audio_cache_read', mayContainAudio],
   ['audio_output', wantsAudio],
@@ -150,8 +153,7 @@ function unusableBuckets(price: Price, content: Content): readonly Bucket[] {
   return list
 }
 
-function holdFacts({ content, plan }: Admitted, model: OfferedModel): HoldFacts {
-  const { envelope } = content
+function holdFacts({ envelope, content, plan }: Admitted, model: OfferedModel): HoldFacts {
   const isOwnOnly = plan.ordered.length > 0 && plan.ordered.every(({ isOwn }) => isOwn)
   const price = isOwnOnly ? (model.fee?.price ?? freePrice) : model.price
   const without = unusableBuckets(price, content)
@@ -160,7 +162,7 @@ function holdFacts({ content, plan }: Admitted, model: OfferedModel): HoldFacts 
     price,
     cap: outputCapOf(envelope, model),
     choices: envelope.choices,
-    isUsOnly: price.factors.us_only !== undefined && mayNameRegion(envelope.body),
+    isUsOnly: price.factors.us_only !== undefined && mayNameRegion(content.body),
     units: pricedUnits(price).length > 0 ? heldUnits(price, content) : undefined,
     without,
     // Reasoning and audio are billed but only partly visible in the stream, so hold the full cap.
@@ -188,11 +190,9 @@ function parsedIfSmall(content: Content): Conversation | undefined {
 const hasUsualTimeout = ({ route }: Candidate) => route.timeouts.totalMs === undefined
 
 /** Longer deadlines of routes extend the ledger's default lifetime; nothing shortens it. */
-function lifetimeMs({ content, plan: { ordered } }: Admitted): number | undefined {
+function lifetimeMs({ envelope, plan: { ordered } }: Admitted): number | undefined {
   if (ordered.every(hasUsualTimeout)) return undefined
-  const longestMs = Math.max(
-    ...ordered.map(({ route }) => route.timeouts.totalMs ?? requestTotalMs(content.envelope.stream)),
-  )
+  const longestMs = Math.max(...ordered.map(({ route }) => route.timeouts.totalMs ?? requestTotalMs(envelope.stream)))
   return Math.max(usualHoldLifetimeMs, longestMs * ordered.length + lifetimeMarginMs)
 }
 
@@ -252,10 +252,9 @@ async function placeLowHold(
   refused: Refused,
 ): Promise<Held | Refusal> {
   if (refused.kind === 'unavailable') return new Refusal(cannotCharge(refused.retryAfterMs), admitted.limits)
-  const { content } = admitted
-  const { envelope } = content
+  const { envelope, content } = admitted
   const window = windowOf(envelope, widest(dearest))
-  const inputTokens = boundedInputTokens(envelope.body, content.sentConversation(), window) + content.recalledBytes
+  const inputTokens = boundedInputTokens(content.body, content.sentConversation(), window) + content.recalledBytes
   const facts = { ...dearest.facts, minCap: minCapOf(admitted) }
   let last = refused
   // The wallet and each limit have their own room; repeat while another one with less room refuses.

@@ -27,7 +27,6 @@ import type { OpenStream, Reply } from './attempt.ts'
 import { type AttemptRoutesDependencies, attemptRoutes, warningsOf } from './attempt-routes.ts'
 import { claimKey, confirmKey, replayHeaders } from './claim-key.ts'
 import type { ClientRequest } from './client-request.ts'
-import type { Content } from './content.ts'
 import { earlyHeadersMs, untilDeadline } from './deadline.ts'
 import { type Connection, Exchange } from './exchange.ts'
 import type { SessionReasoning } from './kept-reasoning.ts'
@@ -89,7 +88,8 @@ export function createRunRequest(
 ): RunRequest {
   const { clock, ticker, idempotencyKeys } = deps
   const settleReply = createSettleReply(deps)
-  const estimateTokens = (content: Content, model: OfferedModel) => estimateAllTokens(content, model, deps.ratios)
+  const estimateTokens = (asked: Pick<Admitted, 'envelope' | 'content'>, model: OfferedModel) =>
+    estimateAllTokens(asked, model, deps.ratios)
 
   return async (http, surface, path, connection) => {
     const exchange = new Exchange(clock, http, surface, path, connection)
@@ -112,7 +112,7 @@ export function createRunRequest(
       if (exchange.clientGone.aborted) return endClientLeft(deps, exchange)
 
       const replying: Promise<Reply | NoReply> = attemptRoutes(deps, held)
-      return admitted.content.envelope.stream ? await answerStreamed(held, replying) : await answerWhole(held, replying)
+      return admitted.envelope.stream ? await answerStreamed(held, replying) : await answerWhole(held, replying)
     } catch (error) {
       return endWithError(deps, exchange, deps.onDefect(error, exchange.record.id))
     }

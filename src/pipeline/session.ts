@@ -3,7 +3,7 @@
 // workspace and is chosen by the client: it never grants access to anything.
 
 import { timingSafeEqual } from 'node:crypto'
-import type { ContentTags, Envelope } from '../dialects/canonical/translation.ts'
+import type { ContentTags, SentRequest } from '../dialects/canonical/translation.ts'
 import type { Dialect } from '../dialects/dialect.ts'
 import { readTags } from '../kernel/attribution.ts'
 import { type Failure, invalidRequest } from '../kernel/failure.ts'
@@ -72,12 +72,12 @@ const sessionHeaders = [
 /** undefined for a short conversation without an id and without tools, which no provider caches. */
 export function readSession(
   headers: RequestHeaders,
-  envelope: Envelope,
+  sent: SentRequest,
   surface: Pick<Dialect, 'conversationSpans'>,
 ): Session | undefined {
-  const named = namedInHeaders(headers) ?? namedInBody(envelope)
+  const named = namedInHeaders(headers) ?? namedInBody(sent)
   if (named !== undefined) return { id: boundedId(named), isNamed: true }
-  const opening = openingHash(surface, envelope)
+  const opening = openingHash(surface, sent)
   return opening === undefined ? undefined : { id: opening, isNamed: false }
 }
 
@@ -90,7 +90,7 @@ function namedInHeaders(headers: RequestHeaders): string | undefined {
   return undefined
 }
 
-function namedInBody({ members }: Envelope): string | undefined {
+function namedInBody({ members }: SentRequest): string | undefined {
   const key = members.get('prompt_cache_key') ?? members.get('promptCacheKey')
   return key?.string?.trim() || sessionOfUserId(members.get('metadata')?.get('user_id')?.string ?? '')
 }
@@ -111,12 +111,12 @@ const cacheableBytesMin = 4096
 /** Bytes hashed of each part; enough to distinguish conversations. */
 const hashedBytes = 1024
 
-function openingHash(surface: Pick<Dialect, 'conversationSpans'>, envelope: Envelope): string | undefined {
+function openingHash(surface: Pick<Dialect, 'conversationSpans'>, sent: SentRequest): string | undefined {
   // A tool loop has a session from its first call, because it will grow.
-  if (envelope.body.length < cacheableBytesMin && !envelope.offersTools) return undefined
+  if (sent.body.length < cacheableBytesMin && !sent.offersTools) return undefined
   let hash = 0n
-  for (const { start, end } of surface.conversationSpans(envelope)) {
-    hash = Bun.hash.wyhash(envelope.body.subarray(start, Math.min(end, start + hashedBytes)), hash)
+  for (const { start, end } of surface.conversationSpans(sent)) {
+    hash = Bun.hash.wyhash(sent.body.subarray(start, Math.min(end, start + hashedBytes)), hash)
   }
   return hash.toString(16).padStart(16, '0')
 }
@@ -130,19 +130,19 @@ function openingHash(surface: Pick<Dialect, 'conversationSpans'>, envelope: Enve
 interface Attributed {
   readonly headers: RequestHeaders
   readonly caller: Caller
-  readonly envelope: Envelope
+  readonly sent: SentRequest
   readonly session: Session | undefined
 }
 
 /** Fills in the record. Returns a failure for tags that cannot be recorded. */
 export function recordAttribution(
   record: RequestRecord,
-  { headers, caller, envelope, session }: Attributed,
+  { headers, caller, sent, session }: Attributed,
   endUsers: EndUserMode,
 ): Failure | undefined {
   if (session?.isNamed) record.session = session.id
   record.agent = agentOf(headers, record.client)
-  if (endUsers !== 'off') record.endUser = endUserOf(caller, envelope, endUsers)
+  if (endUsers !== 'off') record.endUser = endUserOf(caller, sent, endUsers)
   const text = headers.get('x-tollgate-tags')
   if (text === null || text === '') return undefined
   const tags = readTags(text)
@@ -170,16 +170,16 @@ function agentOf(headers: RequestHeaders, client: string | undefined): string | 
   return program
 }
 
-function endUserOf({ endUserSalt }: Caller, envelope: Envelope, mode: 'hashed' | 'plain'): string | undefined {
+function endUserOf({ endUserSalt }: Caller, sent: SentRequest, mode: 'hashed' | 'plain'): string | undefined {
   if (endUserSalt === undefined) return undefined
-  const sent = sentUser(envelope)
-  return sent === undefined ? undefined : recordedEndUser(endUserSalt, sent, mode)
+  const user = sentUser(sent)
+  return user === undefined ? undefined : recordedEndUser(endUserSalt, user, mode)
 }
 
 const userMembers = ['safety_identifier', 'user'] as const
 
 /** OpenAI's two names come before Anthropic's, whose place is a free map on the chat surface. */
-function sentUser({ members }: Envelope): string | undefined {
+function sentUser({ members }: SentRequest): string | undefined {
   for (const name of userMembers) {
     const text = members.get(name)?.string?.trim()
     if (text) return personOf(text)

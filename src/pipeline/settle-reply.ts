@@ -35,11 +35,11 @@ export function createSettleReply(deps: SettleReplyDependencies): SettleReply {
   function learnRoute({ admitted }: Held, why: End['why'], { reply, measured }: Delivered): void {
     const { candidate, repliedMs } = reply
     const usage: Usage | undefined = measured.usage
-    const { content, conversationKey } = admitted
+    const { envelope, conversationKey } = admitted
     // A sandbox that fails on purpose breaks off every time.
     if (why !== undefined && !candidate.provider.ignoresHealth) {
       deps.health.recordInterrupted(candidate.health, repliedMs, why)
-    } else if (usage && content.envelope.stream) {
+    } else if (usage && envelope.stream) {
       deps.health.recordSpeed(candidate.health, usage.outputTokens, deps.clock.monotonicMs() - repliedMs)
     }
     if (usage && conversationKey !== undefined) {

@@ -1,6 +1,6 @@
 // What is known of a request at each stage: run.ts says which stage makes which. None is changed later.
 
-import type { Warning } from '../dialects/canonical/translation.ts'
+import type { Envelope, Warning } from '../dialects/canonical/translation.ts'
 import type { LimitViews } from '../dialects/dialect.ts'
 import type { Failure } from '../kernel/failure.ts'
 import type { Candidate, HealthPlan, OfferedModel } from '../routing/plan.ts'
@@ -15,6 +15,7 @@ import type { Session } from './session.ts'
 export interface Admitted {
   readonly exchange: Exchange
   readonly caller: Caller
+  readonly envelope: Envelope
   readonly content: Content
   /** The requested model. A candidate names the one that it serves. */
   readonly model: OfferedModel

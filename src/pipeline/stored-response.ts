@@ -1,7 +1,7 @@
 // `store: true` and `previous_response_id`. The stored conversation is put before the caller's input when the body is read,
 // so that everything after that (limits, hold, routing, billing) sees the request that the model gets.
 
-import type { Envelope } from '../dialects/canonical/translation.ts'
+import type { SentRequest } from '../dialects/canonical/translation.ts'
 import type { Dialect } from '../dialects/dialect.ts'
 import { Failure, invalidRequest } from '../kernel/failure.ts'
 import type { Caller } from '../tenancy/caller.ts'
@@ -63,9 +63,9 @@ const unknownItem =
   'There is no stored item with this id. Its response was not sent with `store: true`, has expired or was deleted. Send the item itself.'
 
 /** Copies what is stored with the response, because a large body is released while it is answered. */
-export function inputToStore(surface: Dialect, envelope: Envelope): string | undefined | Failure {
+export function inputToStore(surface: Dialect, sent: SentRequest): string | undefined | Failure {
   if (!surface.storage) return undefined
-  const input = surface.storage.inputItems(envelope)
+  const input = surface.storage.inputItems(sent)
   if (input.length > storedBytesMax) {
     const message = `\`store\`: this conversation is too large to be stored (${storedBytesMax / 1024 / 1024} MiB). Send \`store: false\`.`
     return invalidRequest(message, 'store')

@@ -11,7 +11,7 @@ import type {
   UserBlock,
 } from '../../src/dialects/canonical/conversation.ts'
 import type { TargetRules } from '../../src/dialects/canonical/target-rules.ts'
-import type { Envelope, Target, Translation } from '../../src/dialects/canonical/translation.ts'
+import type { SentRequest, Target, Translation } from '../../src/dialects/canonical/translation.ts'
 import { Failure } from '../../src/kernel/failure.ts'
 
 export const text = (words: string): TextBlock => ({ kind: 'text', text: words })
@@ -134,7 +134,7 @@ export function rendererOf(render: Translation['renderRequest'], at: (rules: Tar
 export const { rendered: renderMessagesBody, refusalOf } = rendererOf(renderRequest, target)
 
 /** The envelope of a Messages body, given as a value or as its very text. */
-export function messagesEnvelope(body: object | string): Envelope {
+export function messagesEnvelope(body: object | string): SentRequest {
   const json = typeof body === 'string' ? body : JSON.stringify({ model: 'a/b', max_tokens: 100, ...body })
   const headers = new Headers({ 'anthropic-version': '2023-06-01' })
   const envelope = anthropicMessages.readEnvelope(new TextEncoder().encode(json), headers)

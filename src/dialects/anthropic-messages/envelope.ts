@@ -6,7 +6,7 @@ import { Failure, invalidRequest } from '../../kernel/failure.ts'
 import type { RequestHeaders } from '../../wire/http-message.ts'
 import type { JsonSpan } from '../../wire/json.ts'
 import { recordOf } from '../canonical/json.ts'
-import type { Envelope } from '../canonical/translation.ts'
+import type { Envelope, SentRequest } from '../canonical/translation.ts'
 import type { LimitViews, SpendView } from '../dialect.ts'
 import {
   type EnvelopeFields,
@@ -18,7 +18,7 @@ import {
 } from '../request/fields.ts'
 import { behindAttribution } from './request/edit.ts'
 
-export function readEnvelope(body: Uint8Array<ArrayBuffer>, headers: RequestHeaders): Envelope | Failure {
+export function readEnvelope(body: Uint8Array<ArrayBuffer>, headers: RequestHeaders): SentRequest | Failure {
   return (
     refusedVersion(headers) ??
     readFields(body, (fields) => {
@@ -32,11 +32,11 @@ export function readEnvelope(body: Uint8Array<ArrayBuffer>, headers: RequestHead
 }
 
 /** The same, without the fields that only matter for generation. */
-export function readCountEnvelope(body: Uint8Array<ArrayBuffer>, headers: RequestHeaders): Envelope | Failure {
+export function readCountEnvelope(body: Uint8Array<ArrayBuffer>, headers: RequestHeaders): SentRequest | Failure {
   return refusedVersion(headers) ?? readFields(body, sharedFields)
 }
 
-function sharedFields(fields: EnvelopeFields): Envelope {
+function sharedFields(fields: EnvelopeFields): SentRequest {
   const { model, fallbacks, providers } = routingFields(fields)
   fields.requiredList('messages', '`messages` is missing.')
   fields.ofKind('system', ['string', 'array'], 'a string or an array of text blocks')
@@ -163,11 +163,11 @@ function wholeSecond(epochMs: number): string {
 // A conversation is identified by its system prompt, without the billing line that changes with every call, its tools
 // and its first message.
 
-export function conversationSpans(envelope: Envelope): readonly JsonSpan[] {
-  const system = envelope.members.get('system')
+export function conversationSpans(sent: SentRequest): readonly JsonSpan[] {
+  const system = sent.members.get('system')
   return [
     ...(system ? [{ start: behindAttribution(system), end: system.end }] : []),
-    ...memberSpans(envelope, 'tools'),
-    ...firstMessageSpans(envelope, 'messages'),
+    ...memberSpans(sent, 'tools'),
+    ...firstMessageSpans(sent, 'messages'),
   ]
 }

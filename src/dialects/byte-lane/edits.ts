@@ -4,7 +4,7 @@
 import { type Failure, invalidRequest } from '../../kernel/failure.ts'
 import { JsonEdits, type JsonNode } from '../../wire/json.ts'
 import type { TargetRules } from '../canonical/target-rules.ts'
-import type { ContentTags, Envelope, Warning } from '../canonical/translation.ts'
+import type { ContentTags, Envelope, SentRequest, Warning } from '../canonical/translation.ts'
 import { routingMembers, shownWord } from '../request/fields.ts'
 
 /** The changes to the caller's body for this provider. */
@@ -70,11 +70,11 @@ export class BodyEdits extends JsonEdits {
   #refused: Failure | undefined
 
   constructor(
-    private readonly envelope: Envelope,
+    private readonly sent: SentRequest,
     private readonly edits: RequestEdits,
   ) {
-    super(envelope.body)
-    this.root = envelope.members
+    super(sent.body)
+    this.root = sent.members
     this.removeMembers(...routingMembers)
   }
 
@@ -100,7 +100,7 @@ export class BodyEdits extends JsonEdits {
   cap(pointer: string | undefined): number | undefined {
     const { affordableOutputCap: affordable = Number.POSITIVE_INFINITY, defaultOutputCap } = this.edits
     const { maxOutputTokens = Number.POSITIVE_INFINITY } = this.edits
-    const { outputCap } = this.envelope
+    const { outputCap } = this.sent
     const cap = Math.min(outputCap ?? defaultOutputCap ?? affordable, affordable)
     if (pointer !== undefined && outputCap !== undefined && cap > maxOutputTokens) {
       this.warn('max_tokens_clamped', pointer)

@@ -6,7 +6,7 @@ import type { RequestHeaders } from '../../wire/http-message.ts'
 import type { EditedRequest, RequestEdits } from '../byte-lane/edits.ts'
 import type { RelayReply } from '../byte-lane/relay.ts'
 import type { ProviderFault } from './faults.ts'
-import type { Envelope, RenderContext, Target, Warning } from './translation.ts'
+import type { Envelope, RenderContext, SentRequest, Target, Warning } from './translation.ts'
 
 export interface EmbeddingsRequest {
   /** Each text, or its tokens, becomes one vector. */
@@ -41,11 +41,11 @@ export interface UpstreamEmbeddings {
 
 /** In a dialect that callers use too. */
 export interface Embeddings extends UpstreamEmbeddings {
-  readEnvelope(body: Uint8Array<ArrayBuffer>, headers: RequestHeaders, url?: string): Envelope | Failure
-  parseRequest(envelope: Envelope): EmbeddingsRequest | Failure
+  readEnvelope(body: Uint8Array<ArrayBuffer>, headers: RequestHeaders, url?: string): SentRequest | Failure
+  parseRequest(sent: SentRequest): EmbeddingsRequest | Failure
   renderReply(reply: EmbeddingsReply & { readonly usage: Usage }, envelope: Envelope, context: RenderContext): string
   /** For a provider of the same dialect: its path, and the caller's bytes. */
-  editRequest(envelope: Envelope, edits: RequestEdits): EditedRequest & { readonly path: string }
+  editRequest(sent: SentRequest, edits: RequestEdits): EditedRequest & { readonly path: string }
   relayReply(envelope: Envelope): RelayReply
 }
 

@@ -14,10 +14,8 @@ export const noHeaders: Readonly<Record<string, string>> = Object.freeze({})
 
 const encoder = new TextEncoder()
 
-/** The facts read from a request body before routing. The messages themselves are not read. */
+/** The facts of a request that routing and billing need, read before routing. The messages themselves are not read. */
 export interface Envelope {
-  readonly body: Uint8Array<ArrayBuffer>
-  readonly members: JsonNode
   readonly model: string
   readonly stream: boolean
   /** The caller's cap on output tokens, under whichever name it was sent. */
@@ -46,6 +44,12 @@ export interface Envelope {
   /** Models to use if `model` fails, in order. */
   readonly fallbacks?: readonly string[] | undefined
   readonly providers?: ProviderPreferences | undefined
+}
+
+/** A request as it was sent: its envelope, and the body it was read from. */
+export interface SentRequest extends Envelope {
+  readonly body: Uint8Array<ArrayBuffer>
+  readonly members: JsonNode
 }
 
 /** Which providers the caller wants, by their ids in lower case. */
@@ -231,7 +235,7 @@ export interface UpstreamTranslation {
 
 /** Also needed to serve callers in it. */
 export interface Translation extends UpstreamTranslation {
-  parseRequest(envelope: Envelope, contentTags?: ContentTags): ParsedRequest | Failure
+  parseRequest(sent: SentRequest, contentTags?: ContentTags): ParsedRequest | Failure
   renderStream(context: RenderContext): StreamRenderer
   /** Renders a whole reply from its events, which end with reply-end. */
   renderReply(events: readonly ReplyEvent[], context: RenderContext): string

@@ -8,13 +8,13 @@ import { isPresent, type RelayReply, readReply } from '../byte-lane/relay.ts'
 import { type Embeddings, type EmbeddingsRequest, inputUsage } from '../canonical/embeddings.ts'
 import { replyFault } from '../canonical/faults.ts'
 import { isRecord, jsonObject, listOf, parseRecord, recordOf } from '../canonical/json.ts'
-import type { Envelope } from '../canonical/translation.ts'
+import type { SentRequest } from '../canonical/translation.ts'
 import { envelopeOf, parseBody, type RequestFields, readFields, readRequest, refuseAt } from '../request/fields.ts'
 import { readCallPath } from './envelope.ts'
 import { readErrorObject } from './errors.ts'
 import { inOneSpelling } from './spelling.ts'
 
-function readEnvelope(sent: Uint8Array<ArrayBuffer>, _: Headers, url = ''): Envelope | Failure {
+function readEnvelope(sent: Uint8Array<ArrayBuffer>, _: Headers, url = ''): SentRequest | Failure {
   const body = inOneSpelling(sent)
   return readFields(body, (fields) => {
     const { model = '', verb } = readCallPath(url) ?? {}
@@ -27,9 +27,9 @@ function readEnvelope(sent: Uint8Array<ArrayBuffer>, _: Headers, url = ''): Enve
 
 const supported = ['model', 'content', 'taskType', 'title', 'outputDimensionality']
 
-function parseRequest(envelope: Envelope): EmbeddingsRequest | Failure {
-  return parseBody(envelope, (fields, { warnings }) => {
-    const requests = envelope.embeddings?.isBatch ? fields.objects('requests') : [fields]
+function parseRequest(sent: SentRequest): EmbeddingsRequest | Failure {
+  return parseBody(sent, (fields, { warnings }) => {
+    const requests = sent.embeddings?.isBatch ? fields.objects('requests') : [fields]
     for (const each of requests) each.warnUnknown(supported, warnings)
     const [first] = requests
     const shared = (name: string): unknown => {

@@ -5,13 +5,13 @@ import { utf8Text } from '../../wire/bytes.ts'
 import type { RequestHeaders } from '../../wire/http-message.ts'
 import type { JsonSpan } from '../../wire/json.ts'
 import { isRecord, parseRecord } from '../canonical/json.ts'
-import type { Envelope } from '../canonical/translation.ts'
+import type { SentRequest } from '../canonical/translation.ts'
 import { firstMessageSpans, memberSpans, readFields } from '../request/fields.ts'
 import type { ModelPath, Operation } from '../surface.ts'
 import { isPassable } from './request/edit.ts'
 import { inOneSpelling } from './spelling.ts'
 
-export function readEnvelope(sent: Uint8Array<ArrayBuffer>, _: RequestHeaders, url = ''): Envelope | Failure {
+export function readEnvelope(sent: Uint8Array<ArrayBuffer>, _: RequestHeaders, url = ''): SentRequest | Failure {
   const body = inOneSpelling(sent)
   return readFields(body, (fields) => {
     const { model = '', verb, wantsEvents = false } = readCallPath(url) ?? {}
@@ -49,7 +49,7 @@ export function readCountEnvelope(
   sent: Uint8Array<ArrayBuffer>,
   headers: RequestHeaders,
   url = '',
-): Envelope | Failure {
+): SentRequest | Failure {
   const body = inOneSpelling(sent)
   const inner = parseRecord(utf8Text(body, 0, body.length))?.generateContentRequest
   if (inner === undefined) return readEnvelope(body, headers, url)
@@ -59,8 +59,8 @@ export function readCountEnvelope(
 
 // A conversation is identified by its tools, its instruction and its first content.
 
-export function conversationSpans(envelope: Envelope): readonly JsonSpan[] {
-  return [...memberSpans(envelope, 'tools', 'systemInstruction'), ...firstMessageSpans(envelope, 'contents')]
+export function conversationSpans(sent: SentRequest): readonly JsonSpan[] {
+  return [...memberSpans(sent, 'tools', 'systemInstruction'), ...firstMessageSpans(sent, 'contents')]
 }
 
 // The address of a generateContent call holds what other dialects have in the body: the model, and what is wanted.

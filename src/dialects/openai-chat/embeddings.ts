@@ -24,7 +24,7 @@ import {
   parseRecord,
   recordOf,
 } from '../canonical/json.ts'
-import type { Envelope, RenderContext } from '../canonical/translation.ts'
+import type { RenderContext, SentRequest } from '../canonical/translation.ts'
 import {
   envelopeOf,
   parseBody,
@@ -40,7 +40,7 @@ const path = '/embeddings'
 /** As many as OpenAI takes in one request. */
 const inputsMax = 2048
 
-function readEnvelope(body: Uint8Array<ArrayBuffer>): Envelope | Failure {
+function readEnvelope(body: Uint8Array<ArrayBuffer>): SentRequest | Failure {
   return readFields(body, (fields) => {
     const routing = routingFields(fields)
     fields.requiredInput('belongs to /v1/chat/completions.')
@@ -53,8 +53,8 @@ function readEnvelope(body: Uint8Array<ArrayBuffer>): Envelope | Failure {
 
 const supported = ['model', 'input', 'dimensions', 'encoding_format', 'user', 'stream', ...routingMembers]
 
-function parseRequest(envelope: Envelope): EmbeddingsRequest | Failure {
-  return parseBody(envelope, (fields, { warnings }) => {
+function parseRequest(sent: SentRequest): EmbeddingsRequest | Failure {
+  return parseBody(sent, (fields, { warnings }) => {
     fields.warnUnknown(supported, warnings)
     return {
       inputs: readInputs(fields.value('input')),

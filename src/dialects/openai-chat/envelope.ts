@@ -2,13 +2,13 @@
 
 import type { Failure } from '../../kernel/failure.ts'
 import type { JsonSpan } from '../../wire/json.ts'
-import type { Envelope } from '../canonical/translation.ts'
+import type { SentRequest } from '../canonical/translation.ts'
 import { firstMessageSpans, memberSpans, openaiInstructing, readFields, routingFields } from '../request/fields.ts'
 
 /** Each choice is generated and paid for. */
 const choicesMax = 8
 
-export function readEnvelope(body: Uint8Array<ArrayBuffer>): Envelope | Failure {
+export function readEnvelope(body: Uint8Array<ArrayBuffer>): SentRequest | Failure {
   return readFields(body, (fields) => {
     const { model, fallbacks, providers } = routingFields(fields)
     fields.requiredList('messages', '`messages` is missing.')
@@ -41,6 +41,6 @@ export function readEnvelope(body: Uint8Array<ArrayBuffer>): Envelope | Failure 
 
 // A conversation is identified by its tools, its instructions and its first message.
 
-export function conversationSpans(envelope: Envelope): readonly JsonSpan[] {
-  return [...memberSpans(envelope, 'tools'), ...firstMessageSpans(envelope, 'messages', openaiInstructing)]
+export function conversationSpans(sent: SentRequest): readonly JsonSpan[] {
+  return [...memberSpans(sent, 'tools'), ...firstMessageSpans(sent, 'messages', openaiInstructing)]
 }

@@ -2,7 +2,7 @@
 
 import type { Failure } from '../../kernel/failure.ts'
 import type { JsonSpan } from '../../wire/json.ts'
-import type { Envelope } from '../canonical/translation.ts'
+import type { SentRequest } from '../canonical/translation.ts'
 import {
   type EnvelopeFields,
   envelopeOf,
@@ -21,7 +21,7 @@ const stateful = Object.entries({
   prompt: '`prompt`: templates are kept by one provider. Send their text in `instructions` and `input`.',
 })
 
-export function readEnvelope(body: Uint8Array<ArrayBuffer>): Envelope | Failure {
+export function readEnvelope(body: Uint8Array<ArrayBuffer>): SentRequest | Failure {
   return readFields(body, (fields) => {
     const { model, fallbacks, providers } = routingFields(fields)
     checkInput(fields)
@@ -51,7 +51,7 @@ export function readEnvelope(body: Uint8Array<ArrayBuffer>): Envelope | Failure 
 }
 
 /** A shorter form of a conversation, made and encrypted by the provider. */
-export function readCompaction(body: Uint8Array<ArrayBuffer>): Envelope | Failure {
+export function readCompaction(body: Uint8Array<ArrayBuffer>): SentRequest | Failure {
   return readFields(body, (fields) => {
     const model = fields.text('model')
     checkInput(fields)
@@ -68,7 +68,7 @@ function checkInput(fields: EnvelopeFields): void {
 
 // A conversation is identified by its tools, its instructions and its first item that is not an instruction.
 
-export function conversationSpans(envelope: Envelope): readonly JsonSpan[] {
-  const first = firstMessageSpans(envelope, 'input', openaiInstructing)
-  return [...memberSpans(envelope, 'tools', 'instructions'), ...first]
+export function conversationSpans(sent: SentRequest): readonly JsonSpan[] {
+  const first = firstMessageSpans(sent, 'input', openaiInstructing)
+  return [...memberSpans(sent, 'tools', 'instructions'), ...first]
 }

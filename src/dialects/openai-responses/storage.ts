@@ -5,7 +5,7 @@ import { JsonEdits, JsonFault, type JsonNode, readJson } from '../../wire/json.t
 import { readSseRecord } from '../../wire/sse.ts'
 import { textIn } from '../byte-lane/edits.ts'
 import { isRecord, listOf, parseJson, parseRecord, recordOf, textOf } from '../canonical/json.ts'
-import type { Envelope } from '../canonical/translation.ts'
+import type { SentRequest } from '../canonical/translation.ts'
 import type { ResponseStorage, StoredConversation } from '../dialect.ts'
 
 const previousName = 'previous_response_id'
@@ -36,7 +36,7 @@ export const storage: ResponseStorage = {
     }
     return edits.apply()
   },
-  inputItems({ members }: Envelope) {
+  inputItems({ members }: SentRequest) {
     const input = members.get('input')
     return input ? `[${itemsOf(input)}]` : '[]'
   },

@@ -20,7 +20,7 @@ import {
 import { messagesEnvelope } from '../../../test/parts/translation.ts'
 import { Failure } from '../../kernel/failure.ts'
 import { anthropicMessages } from '../anthropic-messages/index.ts'
-import type { Envelope } from '../canonical/translation.ts'
+import type { SentRequest } from '../canonical/translation.ts'
 import type { Dialect } from '../dialect.ts'
 import { openaiChat } from '../openai-chat/index.ts'
 import { openaiResponses } from './index.ts'
@@ -36,7 +36,7 @@ const chat = (stream: string) => replyIn(openaiChat, stream).choices[0]
 const messages = (stream: string) => replyIn(anthropicMessages, stream)
 
 /** The body that the provider gets for a caller's body. */
-const sentOn = (dialect: Dialect, envelope: Envelope) => {
+const sentOn = (dialect: Dialect, envelope: SentRequest) => {
   const parsed = dialect.translation.parseRequest(envelope)
   if (parsed instanceof Failure) throw new Error(parsed.message)
   const request = renderRequest(parsed.conversation, target)
@@ -44,7 +44,7 @@ const sentOn = (dialect: Dialect, envelope: Envelope) => {
   return { body: JSON.parse(new TextDecoder().decode(request.body)), warnings: request.warnings }
 }
 
-const chatEnvelope = (body: object): Envelope => {
+const chatEnvelope = (body: object): SentRequest => {
   const bytes = new TextEncoder().encode(JSON.stringify({ model: 'a/b', ...body }))
   const envelope = openaiChat.readEnvelope(bytes, new Headers())
   if (envelope instanceof Failure) throw new Error(envelope.message)

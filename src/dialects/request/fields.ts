@@ -15,7 +15,7 @@ import {
   type UnsupportedField,
 } from '../canonical/conversation.ts'
 import { isRecord } from '../canonical/json.ts'
-import type { Envelope, ProviderPreferences, Warning } from '../canonical/translation.ts'
+import type { Envelope, ProviderPreferences, SentRequest, Warning } from '../canonical/translation.ts'
 
 class Refused {
   constructor(readonly failure: Failure) {}
@@ -261,8 +261,8 @@ function jsonFailure(fault: JsonFault): Failure {
 /** For calls that generate nothing, with the defaults of all other facts. */
 export function envelopeOf(
   { body, members }: EnvelopeFields,
-  facts: Partial<Envelope> & Pick<Envelope, 'model'>,
-): Envelope {
+  facts: Partial<SentRequest> & Pick<Envelope, 'model'>,
+): SentRequest {
   const usual = { stream: false, outputCap: undefined, choices: 1, offersTools: false, reasoning: undefined }
   return { body, members, ...usual, wantsStreamUsage: true, ...facts }
 }
@@ -330,7 +330,7 @@ function namesIn(fields: RequestFields, name: string, max: number): readonly str
 // and including the caller's first count.
 
 /** The values of these members; a member that the body does not have is left out. */
-export function memberSpans({ members }: Envelope, ...names: readonly string[]): JsonSpan[] {
+export function memberSpans({ members }: SentRequest, ...names: readonly string[]): JsonSpan[] {
   return names.flatMap((name) => members.get(name) ?? [])
 }
 
@@ -339,7 +339,7 @@ export const openaiInstructing: ReadonlySet<string> = new Set(['system', 'develo
 
 /** `name`: the list of messages, or one text. `instructing`: roles of messages that precede the caller's first one. */
 export function firstMessageSpans(
-  { members }: Envelope,
+  { members }: SentRequest,
   name: 'messages' | 'input' | 'contents',
   instructing = noRoles,
 ): JsonSpan[] {
@@ -452,16 +452,16 @@ export interface ParseContext {
 
 /** Parses a whole body, which the envelope has shown to be JSON. */
 export function parseBody<Value>(
-  envelope: Envelope,
+  sent: SentRequest,
   parse: (body: RequestFields, context: ParseContext) => Value,
 ): Value | Failure {
-  const { body } = envelope
+  const { body } = sent
   return readRequest(() =>
-    parse(RequestFields.of(JSON.parse(utf8Text(body, 0, body.length)), ''), createParseContext(envelope)),
+    parse(RequestFields.of(JSON.parse(utf8Text(body, 0, body.length)), ''), createParseContext(sent)),
   )
 }
 
-function createParseContext({ members }: Envelope): ParseContext {
+function createParseContext({ members }: SentRequest): ParseContext {
   // Nodes remember their children, so each container is scanned once.
   const nodes = new Map<string, JsonNode | undefined>([['', members]])
   const nodeAt = (pointer: string): JsonNode | undefined => {

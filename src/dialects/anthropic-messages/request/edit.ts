@@ -6,7 +6,7 @@ import { hasBytes } from '../../../wire/bytes.ts'
 import type { JsonNode } from '../../../wire/json.ts'
 import { BodyEdits, type EditedRequest, type PaidMembers, type RequestEdits, textIn } from '../../byte-lane/edits.ts'
 import { isOwnSignature } from '../../canonical/signature.ts'
-import type { Envelope } from '../../canonical/translation.ts'
+import type { SentRequest } from '../../canonical/translation.ts'
 
 const paid: PaidMembers = {
   // Costs several times the price. The beta flag that unlocks a speed is harmless without it, and may stay.
@@ -16,16 +16,16 @@ const paid: PaidMembers = {
   freeTools: /^$|^(custom|bash|text_editor|computer|memory|web_fetch|tool_search|mcp)(_|$)/,
 }
 
-export function editRequest(envelope: Envelope, edits: RequestEdits): EditedRequest {
-  const body = new BodyEdits(envelope, edits)
+export function editRequest(sent: SentRequest, edits: RequestEdits): EditedRequest {
+  const body = new BodyEdits(sent, edits)
   body.nameModel()
-  if (gatewayBlockMarkers.some((marker) => hasBytes(envelope.body, marker))) removeGatewayBlocks(body)
-  if (edits.rules.attributionLine === false && hasBytes(envelope.body, billingPrefixBytes)) {
+  if (gatewayBlockMarkers.some((marker) => hasBytes(sent.body, marker))) removeGatewayBlocks(body)
+  if (edits.rules.attributionLine === false && hasBytes(sent.body, billingPrefixBytes)) {
     for (const block of body.root.get('system')?.elements() ?? []) if (isAttribution(block)) body.remove(block)
   }
   const written = body.root.get('max_tokens')
   const cap = body.cap(written && '/max_tokens')
-  if (written && cap !== envelope.outputCap) body.set(written, String(cap))
+  if (written && cap !== sent.outputCap) body.set(written, String(cap))
   body.removeUnpaid(paid)
   return body.finish()
 }

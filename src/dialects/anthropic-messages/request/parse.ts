@@ -10,7 +10,7 @@ import {
   type ReasoningSettings,
   type TextBlock,
 } from '../../canonical/conversation.ts'
-import type { Envelope, ParsedRequest } from '../../canonical/translation.ts'
+import type { ParsedRequest, SentRequest } from '../../canonical/translation.ts'
 import { markOf } from '../../request/cache-marks.ts'
 import {
   collectUnsupported,
@@ -24,9 +24,9 @@ import { withoutAttribution } from './edit.ts'
 import { parseMessages, parseText, warnBlockMembers } from './parse-messages.ts'
 import { applyToolChanges, parseTool } from './parse-tools.ts'
 
-export function parseRequest(envelope: Envelope): ParsedRequest | Failure {
-  return parseBody(envelope, (fields, context) => {
-    if (envelope.outputCap === 0) {
+export function parseRequest(sent: SentRequest): ParsedRequest | Failure {
+  return parseBody(sent, (fields, context) => {
+    if (sent.outputCap === 0) {
       const why = '`max_tokens` must be at least 1 here: this model cannot warm a cache without generating.'
       fields.refuse('max_tokens', why)
     }
@@ -54,7 +54,7 @@ export function parseRequest(envelope: Envelope): ParsedRequest | Failure {
           topP: fields.optionalNumber('top_p'),
           topK: fields.optionalNumber('top_k'),
         },
-        outputCap: envelope.outputCap,
+        outputCap: sent.outputCap,
         stop: fields.texts('stop_sequences'),
         reasoning: parseReasoning(fields, config),
         outputFormat: format && parseOutputFormat(format, context),

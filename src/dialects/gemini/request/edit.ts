@@ -8,7 +8,7 @@ import { hasBytes } from '../../../wire/bytes.ts'
 import type { JsonNode } from '../../../wire/json.ts'
 import { BodyEdits, type EditedRequest, type RequestEdits } from '../../byte-lane/edits.ts'
 import { isRecord, recordOf, textOf } from '../../canonical/json.ts'
-import type { Envelope } from '../../canonical/translation.ts'
+import type { SentRequest } from '../../canonical/translation.ts'
 import type { EnvelopeFields } from '../../request/fields.ts'
 import { ownSignatureStart } from '../reasoning.ts'
 import { takesIds } from './render.ts'
@@ -72,11 +72,11 @@ function isKnownPart(part: unknown): boolean {
   return isKnown(part.functionResponse)
 }
 
-export function editRequest(envelope: Envelope, edits: RequestEdits): EditedRequest {
-  const body = new BodyEdits(envelope, edits)
+export function editRequest(sent: SentRequest, edits: RequestEdits): EditedRequest {
+  const body = new BodyEdits(sent, edits)
   const config = body.root.get('generationConfig')
   const cap = body.cap(config?.get('maxOutputTokens') && '/generationConfig/maxOutputTokens')
-  if (cap !== undefined && cap !== envelope.outputCap) {
+  if (cap !== undefined && cap !== sent.outputCap) {
     if (config?.members()) body.put(config, 'maxOutputTokens', String(cap))
     else body.put(body.root, 'generationConfig', `{"maxOutputTokens":${cap}}`)
   }

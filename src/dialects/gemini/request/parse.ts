@@ -19,7 +19,7 @@ import {
   type UserBlock,
 } from '../../canonical/conversation.ts'
 import { isRecord } from '../../canonical/json.ts'
-import type { Envelope, ParsedRequest } from '../../canonical/translation.ts'
+import type { ParsedRequest, SentRequest } from '../../canonical/translation.ts'
 import {
   collectUnsupported,
   type ParseContext,
@@ -31,11 +31,11 @@ import {
 import { isWebUrl, mediaByContent, readMediaUrl } from '../../request/media.ts'
 import { readThoughts } from '../reasoning.ts'
 
-export function parseRequest(envelope: Envelope): ParsedRequest | Failure {
-  return parseBody(envelope, (body, context) => {
-    const conversation = parseConversation(body, envelope, context)
+export function parseRequest(sent: SentRequest): ParsedRequest | Failure {
+  return parseBody(sent, (body, context) => {
+    const conversation = parseConversation(body, sent, context)
     const showsThoughts = conversation.reasoning?.visible === true
-    const replyForm = { showsThoughts, isArrayReply: envelope.isArrayReply ?? false }
+    const replyForm = { showsThoughts, isArrayReply: sent.isArrayReply ?? false }
     return { conversation, warnings: context.warnings.list, replyForm }
   })
 }
@@ -48,7 +48,7 @@ const supportedConfig = [
   ...['responseJsonSchema', '_responseJsonSchema', 'thinkingConfig', 'candidateCount'],
 ]
 
-function parseConversation(body: RequestFields, envelope: Envelope, context: ParseContext): Conversation {
+function parseConversation(body: RequestFields, sent: SentRequest, context: ParseContext): Conversation {
   collectUnsupported(body, supported, context)
   const config = body.optionalObject('generationConfig')
   const isText = (value: unknown) => Array.isArray(value) && value.every((each) => each === 'TEXT')
@@ -60,7 +60,7 @@ function parseConversation(body: RequestFields, envelope: Envelope, context: Par
     tools: parseTools(body, context),
     toolChoice: parseChoice(body),
     sampling: Object.fromEntries(samplingNames.map((name) => [name, config?.optionalNumber(name)])),
-    outputCap: envelope.outputCap,
+    outputCap: sent.outputCap,
     stop: (config?.optionalList('stopSequences') ?? []).filter((each) => typeof each === 'string'),
     reasoning: config && parseThinking(config),
     outputFormat: config && parseFormat(config, context),

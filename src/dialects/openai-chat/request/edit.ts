@@ -6,7 +6,7 @@ import type { JsonNode } from '../../../wire/json.ts'
 import { BodyEdits, type EditedRequest, type PaidMembers, type RequestEdits, textIn } from '../../byte-lane/edits.ts'
 import { isOwnSignature } from '../../canonical/signature.ts'
 import type { TargetRules } from '../../canonical/target-rules.ts'
-import type { Envelope } from '../../canonical/translation.ts'
+import type { SentRequest } from '../../canonical/translation.ts'
 import { reasoningFieldNames } from '../reasoning.ts'
 
 /** The name for an added cap, if the host's is not known; most hosts accept it. */
@@ -19,12 +19,12 @@ const paid: PaidMembers = {
   freeTools: /^$|^(function|custom|openrouter:(web_fetch|datetime))$/,
 }
 
-export function editRequest(envelope: Envelope, edits: RequestEdits): EditedRequest {
+export function editRequest(sent: SentRequest, edits: RequestEdits): EditedRequest {
   const { streamUsage, endUserId } = edits.rules
-  const body = new BodyEdits(envelope, edits)
+  const body = new BodyEdits(sent, edits)
   body.nameModel()
-  editMessages(body, envelope.body, edits.rules)
-  editCap(body, envelope.outputCap, edits.rules)
+  editMessages(body, sent.body, edits.rules)
+  editCap(body, sent.outputCap, edits.rules)
   body.removeUnpaid(paid)
   body.editCacheKey()
   // opencode's spelling of the key with `setCacheKey` (https://github.com/Soju06/codex-lb/issues/67, 2026-02). OpenAI
@@ -32,7 +32,7 @@ export function editRequest(envelope: Envelope, edits: RequestEdits): EditedRequ
   body.removeMembers('promptCacheKey')
   if (endUserId === false) body.removeMembers('user', 'safety_identifier')
   if (streamUsage === false) body.removeMembers('stream_options')
-  else if (envelope.stream && !envelope.wantsStreamUsage) requestUsage(body)
+  else if (sent.stream && !sent.wantsStreamUsage) requestUsage(body)
   return body.finish()
 }
 

@@ -13,7 +13,7 @@ import {
   type ToolChoice,
 } from '../../canonical/conversation.ts'
 import { isRecord } from '../../canonical/json.ts'
-import type { Envelope, ParsedRequest } from '../../canonical/translation.ts'
+import type { ParsedRequest, SentRequest } from '../../canonical/translation.ts'
 import { breakpointOf } from '../../request/cache-marks.ts'
 import {
   collectUnsupported,
@@ -28,14 +28,14 @@ import {
 import { endUserPointer, nestedGrammar, parseFormat, parseServing } from '../../request/parse-openai.ts'
 import { parseMessages } from './parse-messages.ts'
 
-export function parseRequest(envelope: Envelope): ParsedRequest | Failure {
-  return parseBody(envelope, (body, context) => {
-    const conversation = parseConversation(body, envelope, context)
+export function parseRequest(sent: SentRequest): ParsedRequest | Failure {
+  return parseBody(sent, (body, context) => {
+    const conversation = parseConversation(body, sent, context)
     return { conversation, warnings: context.warnings.list }
   })
 }
 
-function parseConversation(body: RequestFields, envelope: Envelope, context: ParseContext): Conversation {
+function parseConversation(body: RequestFields, sent: SentRequest, context: ParseContext): Conversation {
   const reasoning = parseReasoning(body)
   collectUnsupported(body, supported, context, otherFields)
   for (const [name, known] of Object.entries(knownInside)) {
@@ -47,7 +47,7 @@ function parseConversation(body: RequestFields, envelope: Envelope, context: Par
     tools: parseTools(body, context),
     ...parseToolChoice(body),
     sampling: parseSampling(body, context),
-    outputCap: envelope.outputCap,
+    outputCap: sent.outputCap,
     stop: parseStop(body, context),
     reasoning: reasoning?.settings,
     outputFormat: parseFormat(body.optionalObject('response_format'), true, context),

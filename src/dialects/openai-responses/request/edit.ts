@@ -10,7 +10,7 @@ import {
   type ToolList,
   textIn,
 } from '../../byte-lane/edits.ts'
-import type { Envelope } from '../../canonical/translation.ts'
+import type { SentRequest } from '../../canonical/translation.ts'
 import { forgedContent, isOwnContent, ownContentMark, readEncrypted, reasons } from '../reasoning.ts'
 
 const paid: PaidMembers = {
@@ -25,23 +25,23 @@ const paid: PaidMembers = {
 const additionalWord = Buffer.from('additional_tools')
 const ownMark = Buffer.from(ownContentMark)
 
-export function editRequest(envelope: Envelope, edits: RequestEdits): EditedRequest {
-  const body = new BodyEdits(envelope, edits)
+export function editRequest(sent: SentRequest, edits: RequestEdits): EditedRequest {
+  const body = new BodyEdits(sent, edits)
   const { root } = body
   body.nameModel()
-  if (hasBytes(envelope.body, ownMark)) removeOwnReasoning(body, edits)
-  const hasMoreTools = edits.hostedTools && !edits.isOwn && hasBytes(envelope.body, additionalWord)
+  if (hasBytes(sent.body, ownMark)) removeOwnReasoning(body, edits)
+  const hasMoreTools = edits.hostedTools && !edits.isOwn && hasBytes(sent.body, additionalWord)
   body.removeUnpaid(paid, hasMoreTools ? additionalTools(root) : [])
   // A compaction takes no settings.
-  if (envelope.upstreamPath !== undefined) return body.finish()
+  if (sent.upstreamPath !== undefined) return body.finish()
   const cap = body.cap(root.get('max_output_tokens') && '/max_output_tokens')
-  if (cap !== undefined && cap !== envelope.outputCap) body.put(root, 'max_output_tokens', String(cap))
+  if (cap !== undefined && cap !== sent.outputCap) body.put(root, 'max_output_tokens', String(cap))
   body.editCacheKey()
   if (edits.rules.endUserId === false) body.removeMembers('user', 'safety_identifier')
   // Nothing is stored on the operator's account at the provider, so the reasoning has to travel along, encrypted.
   const store = root.get('store')?.kind
   if (store !== 'false') body.put(root, 'store', 'false')
-  if (store === 'true' && !envelope.isStored) body.warn('store_dropped', '/store')
+  if (store === 'true' && !sent.isStored) body.warn('store_dropped', '/store')
   if (!root.get('include') && reasons(edits.rules)) body.add(root, 'include', '["reasoning.encrypted_content"]')
   return body.finish()
 }

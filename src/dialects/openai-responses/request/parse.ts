@@ -20,7 +20,7 @@ import {
   type Turn,
 } from '../../canonical/conversation.ts'
 import { jsonObject, recordOf } from '../../canonical/json.ts'
-import type { CallForm, ContentTags, Envelope, ParsedRequest } from '../../canonical/translation.ts'
+import type { CallForm, ContentTags, ParsedRequest, SentRequest } from '../../canonical/translation.ts'
 import { breakpointOf } from '../../request/cache-marks.ts'
 import {
   collectUnsupported,
@@ -45,11 +45,11 @@ import {
 import { isStrictSchema } from '../../request/schema.ts'
 import { forgedContent, readEncrypted, summaryTexts } from '../reasoning.ts'
 
-export function parseRequest(envelope: Envelope, contentTags?: ContentTags): ParsedRequest | Failure {
-  return parseBody(envelope, (body, shared) => {
+export function parseRequest(sent: SentRequest, contentTags?: ContentTags): ParsedRequest | Failure {
+  return parseBody(sent, (body, shared) => {
     const context = { ...shared, contentTags }
     const { tools, callForms } = parseTools(body, context)
-    const conversation = parseConversation(body, envelope, tools, context)
+    const conversation = parseConversation(body, sent, tools, context)
     return { conversation, callForms, warnings: context.warnings.list, echo: () => echoOf(body) }
   })
 }
@@ -73,11 +73,11 @@ function echoOf(body: RequestFields): Record<string, RawJson> {
 
 function parseConversation(
   body: RequestFields,
-  envelope: Envelope,
+  sent: SentRequest,
   tools: Conversation['tools'],
   context: ItemContext,
 ): Conversation {
-  collectUnsupported(body, envelope.isStored ? supportedWithStore : supported, context, otherFields)
+  collectUnsupported(body, sent.isStored ? supportedWithStore : supported, context, otherFields)
   for (const [name, known] of Object.entries(knownInside)) {
     collectUnsupported(body.optionalObject(name), known, context)
   }
@@ -88,7 +88,7 @@ function parseConversation(
     toolChoice: parseToolChoice(body, context),
     parallelTools: body.optionalBoolean('parallel_tool_calls'),
     sampling: { temperature: body.numberWithin('temperature', 0, 2), topP: body.numberWithin('top_p', 0, 1) },
-    outputCap: envelope.outputCap,
+    outputCap: sent.outputCap,
     stop: [],
     reasoning: parseReasoning(body),
     outputFormat: parseFormat(text?.optionalObject('format'), false, context),
