@@ -295,7 +295,7 @@ export class ServerConnection implements SocketControl, AnswerSink, RequestConne
     if (!isKept(head) || this.server.isLeaving) this.#isLast = true
     this.#change('request')
     this.#readBody(piece)
-    this.#serve(request).catch((error) => this.#fail(error))
+    void this.#serve(request)
   }
 
   /** Without a request, it was answered and the rest of its body is thrown away. */
@@ -343,6 +343,7 @@ export class ServerConnection implements SocketControl, AnswerSink, RequestConne
 
   // ── Answering ──
 
+  /** Never rejects. */
   async #serve(request: IncomingRequest): Promise<void> {
     const { options } = this.server
     let answer: Answer
@@ -351,13 +352,17 @@ export class ServerConnection implements SocketControl, AnswerSink, RequestConne
     } catch (error) {
       answer = options.onDefect(error)
     }
-    const wrong = malformedHeader(answer.headers)
-    if (wrong !== undefined) {
-      this.#abandon(answer.body)
-      answer = options.onDefect(new TypeError(`the header ${wrong} has a character that headers cannot have`))
+    try {
+      const wrong = malformedHeader(answer.headers)
+      if (wrong !== undefined) {
+        this.#abandon(answer.body)
+        answer = options.onDefect(new TypeError(`the header ${wrong} has a character that headers cannot have`))
+      }
+      if (this.#request !== request) this.#abandon(answer.body)
+      else this.#send(answer, request)
+    } catch (error) {
+      this.#fail(error)
     }
-    if (this.#request !== request) this.#abandon(answer.body)
-    else this.#send(answer, request)
   }
 
   #send(answer: Answer, request: IncomingRequest): void {
