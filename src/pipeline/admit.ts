@@ -113,24 +113,22 @@ export async function admit(
   record.candidates = candidateRecords(plan)
   const keepsReasoning = surface.losesReasoning && sessions.keepReasoning
   return {
-    ...{
-      exchange,
-      caller,
-      envelope,
-      content,
-      model,
-      models,
-      plan,
-      limits,
-      warnings,
-      session,
-      conversationKey,
-      storing,
-    },
+    exchange,
+    caller,
+    envelope,
+    content,
+    model,
+    models,
+    plan,
+    limits,
+    warnings,
+    session,
+    conversationKey,
     keptReasoning:
       session && keepsReasoning
         ? { store: deps.keptReasoning, workspaceId: caller.workspaceId, sessionId: session.id }
         : undefined,
+    storing,
   }
 }
 

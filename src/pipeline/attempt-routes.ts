@@ -27,11 +27,15 @@ export async function attemptRoutes(deps: AttemptRoutesDependencies, held: Held)
     clientTimeoutMs: stream ? undefined : clientTimeoutMs(exchange.http.headers),
     attempt: (candidate, options) => attempt(deps, held, candidate, options),
     pause: (milliseconds) => pause(deps, exchange, milliseconds),
-    discard: (reply) => (reply.kind === 'stream' ? reply.abort() : undefined),
-    isWanted: () => !exchange.clientGone.aborted,
+    discard: abortReply,
+    clientGone: exchange.clientGone,
   })
   if (!(outcome instanceof Exhausted)) return acceptReply(held, outcome)
   return outcome.clientLeft ? 'client left' : exhaustedFailure(model.id, outcome)
+}
+
+function abortReply(reply: Reply): void {
+  if (reply.kind === 'stream') reply.abort()
 }
 
 /**

@@ -31,7 +31,10 @@ export function queryOf(url: string): URLSearchParams {
   return new URLSearchParams(percentEncoded(query))
 }
 
+const beyondAscii = /[\x80-\xff]/
+
 /** Clients should encode bytes beyond ASCII themselves. */
 function percentEncoded(text: string): string {
+  if (!beyondAscii.test(text)) return text
   return text.replace(/[\x80-\xff]/g, (byte) => `%${byte.charCodeAt(0).toString(16).toUpperCase()}`)
 }

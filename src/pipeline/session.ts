@@ -32,23 +32,37 @@ export function createCacheKeys(secret: Uint8Array): DeriveCacheKey {
 
 export type TagContent = (workspaceId: string) => ContentTags
 
-/** `previous`: while the master secret is being replaced. */
-export function createContentTags(secret: {
+export function createContentTags(secret: TagSecret): TagContent {
+  return (workspaceId) => new WorkspaceTags(secret, workspaceId)
+}
+
+interface TagSecret {
   readonly current: Uint8Array
+  /** While the master secret is being replaced. */
   readonly previous: Uint8Array | undefined
-}): TagContent {
-  const tagBy = (key: Uint8Array, workspaceId: string, content: string): string =>
-    new Bun.CryptoHasher('sha256', key).update(`${workspaceId} ${content}`).digest('base64url')
-  return (workspaceId) => {
-    const isTag = (key: Uint8Array | undefined, content: string, given: Buffer): boolean => {
-      const tag = Buffer.from(key ? tagBy(key, workspaceId, content) : '')
-      return tag.length > 0 && tag.length === given.length && timingSafeEqual(tag, given)
-    }
-    return {
-      tag: (content) => tagBy(secret.current, workspaceId, content),
-      isValid: (content, tag) =>
-        isTag(secret.current, content, Buffer.from(tag)) || isTag(secret.previous, content, Buffer.from(tag)),
-    }
+}
+
+class WorkspaceTags implements ContentTags {
+  constructor(
+    private readonly secret: TagSecret,
+    private readonly workspaceId: string,
+  ) {}
+
+  tag(content: string): string {
+    return this.#tagBy(this.secret.current, content)
+  }
+
+  isValid(content: string, tag: string): boolean {
+    const { current, previous } = this.secret
+    const given = Buffer.from(tag)
+    return [current, previous].some((key) => {
+      const expected = Buffer.from(key ? this.#tagBy(key, content) : '')
+      return expected.length > 0 && expected.length === given.length && timingSafeEqual(expected, given)
+    })
+  }
+
+  #tagBy(key: Uint8Array, content: string): string {
+    return new Bun.CryptoHasher('sha256', key).update(`${this.workspaceId} ${content}`).digest('base64url')
   }
 }
 

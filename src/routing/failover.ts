@@ -72,8 +72,8 @@ export interface Generation<Reply extends object> {
   pause(milliseconds: number): Promise<AttemptFault | undefined>
   /** Ends the reply of a hedged request that came second. */
   discard(reply: Reply): void
-  /** Whether the client is still connected. */
-  isWanted(): boolean
+  /** Aborted when the client has left. */
+  readonly clientGone: { readonly aborted: boolean }
 }
 
 /**
@@ -472,7 +472,7 @@ function attemptPair<Reply extends object>(
     afterMs,
     runFirst: (superseded) => call(next, begunMs, superseded),
     runSecond(superseded) {
-      if (!request.isWanted() || !deps.hedges?.spend() || !deps.retryBudget.spend()) return undefined
+      if (request.clientGone.aborted || !deps.hedges?.spend() || !deps.retryBudget.spend()) return undefined
       const startMs = deps.health.begin(second.health, request.plan.mode)
       return typeof startMs === 'number' ? call({ ...next, candidate: second }, startMs, superseded) : undefined
     },

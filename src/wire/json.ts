@@ -229,7 +229,9 @@ export class JsonNode implements JsonSpan {
   }
 
   private isKnown(name: string, members: readonly JsonNode[]): boolean {
-    return this.byName ? this.byName.has(name) : members.some((member) => member.name === name)
+    if (this.byName) return this.byName.has(name)
+    for (const member of members) if (member.name === name) return true
+    return false
   }
 
   private refuse(reason: JsonFault['reason'], message: string, offset: number, name?: string): void {
@@ -357,8 +359,9 @@ export class JsonEdits {
 
   /** The document with the edits. One allocation; everything else is copied byte for byte. */
   apply(): Uint8Array<ArrayBuffer> {
-    for (const container of new Set(this.removed?.values().map(({ parent }) => parent))) this.cut(container)
-    for (const [object, added] of this.added ?? []) this.insert(object, added)
+    if (this.removed)
+      for (const container of new Set(this.removed.values().map(({ parent }) => parent))) this.cut(container)
+    if (this.added) for (const [object, added] of this.added) this.insert(object, added)
     this.added = undefined
     this.removed = undefined
     // A member that is added first stands before a removal at the same place.

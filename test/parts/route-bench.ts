@@ -84,7 +84,7 @@ export function startRoutes(fates: Readonly<Record<string, readonly Fate[]>>, op
       pause,
       mayHedge: false,
       discard() {},
-      isWanted: () => true,
+      clientGone: { aborted: false },
     })
   const exhausted = async () => {
     const outcome = await run()

@@ -46,7 +46,7 @@ export interface EditedRequest {
 /** The names that a dialect's hosts use. */
 export interface PaidMembers {
   /** The member that requests a more expensive service tier, and the values that do. */
-  readonly tier: readonly [name: string, ...dearer: string[]]
+  readonly tier: { readonly name: string; readonly dearer: readonly string[] }
   /** Members in which other models can be named. */
   readonly models: readonly string[]
   /** Types of tools that callers run themselves, or that cost only tokens. */
@@ -75,7 +75,7 @@ export class BodyEdits extends JsonEdits {
   ) {
     super(sent.body)
     this.root = sent.members
-    this.removeMembers(...routingMembers)
+    this.removeMembers(routingMembers)
   }
 
   /** For dialects that have the model in the body. */
@@ -84,7 +84,7 @@ export class BodyEdits extends JsonEdits {
   }
 
   /** Removes members of the body, if it has them. */
-  removeMembers(...names: readonly string[]): void {
+  removeMembers(names: readonly string[]): void {
     for (const name of names) {
       const member = this.root.get(name)
       if (member) this.remove(member)
@@ -133,11 +133,10 @@ export class BodyEdits extends JsonEdits {
   removeUnpaid(paid: PaidMembers, moreTools: readonly ToolList[] = noLists): void {
     if (this.edits.isOwn) return
     const { hostedTools } = this.edits
-    const [tierName, ...dearer] = paid.tier
-    const tier = this.root.get(tierName)
-    if (tier && dearer.includes(tier.string ?? '')) {
+    const tier = this.root.get(paid.tier.name)
+    if (tier && paid.tier.dearer.includes(tier.string ?? '')) {
       this.remove(tier)
-      this.warn('service_tier_dropped', `/${tierName}`)
+      this.warn('service_tier_dropped', `/${tier.name}`)
     }
     for (const member of this.root.members() ?? []) if (paid.models.includes(member.name)) this.#drop(member)
     const tools = this.root.get('tools')
@@ -182,7 +181,7 @@ export class BodyEdits extends JsonEdits {
     if (list.parent === this.root && removed.length > 0 && !removed.includes(false)) {
       this.#drop(list)
       // A tool choice is invalid without tools.
-      if (list.name === 'tools') this.removeMembers('tool_choice')
+      if (list.name === 'tools') this.removeMembers(['tool_choice'])
       return
     }
     const pointer = `/${at.replaceAll(/\[(\d+)\]\./g, '/$1/')}`

@@ -156,7 +156,7 @@ export const embeddings: Embeddings = {
   editRequest(envelope, edits) {
     const body = new BodyEdits(envelope, edits)
     body.nameModel()
-    if (edits.rules.endUserId === false) body.removeMembers('user')
+    if (edits.rules.endUserId === false) body.removeMembers(['user'])
     return { ...body.finish(), path }
   },
   relayReply: ({ embeddings: asked }) => (asked?.isBase64 ? relayAsBase64 : relayAsIs),

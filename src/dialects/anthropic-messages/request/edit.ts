@@ -10,7 +10,7 @@ import type { SentRequest } from '../../canonical/translation.ts'
 
 const paid: PaidMembers = {
   // Costs several times the price. The beta flag that unlocks a speed is harmless without it, and may stay.
-  tier: ['speed', 'fast'],
+  tier: { name: 'speed', dearer: ['fast'] },
   // Anthropic's fallback models if the model declines.
   models: ['fallbacks', 'fallback_credit_token'],
   freeTools: /^$|^(custom|bash|text_editor|computer|memory|web_fetch|tool_search|mcp)(_|$)/,

@@ -13,7 +13,7 @@ import { reasoningFieldNames } from '../reasoning.ts'
 const capNameUsual = 'max_tokens'
 const paid: PaidMembers = {
   // Two names for the same tier.
-  tier: ['service_tier', 'priority', 'fast'],
+  tier: { name: 'service_tier', dearer: ['priority', 'fast'] },
   // OpenRouter's stored presets may contain lists of fallback models.
   models: ['preset'],
   freeTools: /^$|^(function|custom|openrouter:(web_fetch|datetime))$/,
@@ -29,9 +29,9 @@ export function editRequest(sent: SentRequest, edits: RequestEdits): EditedReque
   body.editCacheKey()
   // opencode's spelling of the key with `setCacheKey` (https://github.com/Soju06/codex-lb/issues/67, 2026-02). OpenAI
   // refuses it. It names the session, so hosts with a cache key get one.
-  body.removeMembers('promptCacheKey')
-  if (endUserId === false) body.removeMembers('user', 'safety_identifier')
-  if (streamUsage === false) body.removeMembers('stream_options')
+  body.removeMembers(['promptCacheKey'])
+  if (endUserId === false) body.removeMembers(['user', 'safety_identifier'])
+  if (streamUsage === false) body.removeMembers(['stream_options'])
   else if (sent.stream && !sent.wantsStreamUsage) requestUsage(body)
   return body.finish()
 }

@@ -14,7 +14,7 @@ import type { SentRequest } from '../../canonical/translation.ts'
 import { forgedContent, isOwnContent, ownContentMark, readEncrypted, reasons } from '../reasoning.ts'
 
 const paid: PaidMembers = {
-  tier: ['service_tier', 'priority', 'fast'],
+  tier: { name: 'service_tier', dearer: ['priority', 'fast'] },
   models: ['preset'],
   freeTools:
     /^$|^(function|custom|namespace|local_shell|shell|apply_patch|computer|computer_use_preview|tool_search|mcp)$/,
@@ -37,7 +37,7 @@ export function editRequest(sent: SentRequest, edits: RequestEdits): EditedReque
   const cap = body.cap(root.get('max_output_tokens') && '/max_output_tokens')
   if (cap !== undefined && cap !== sent.outputCap) body.put(root, 'max_output_tokens', String(cap))
   body.editCacheKey()
-  if (edits.rules.endUserId === false) body.removeMembers('user', 'safety_identifier')
+  if (edits.rules.endUserId === false) body.removeMembers(['user', 'safety_identifier'])
   // Nothing is stored on the operator's account at the provider, so the reasoning has to travel along, encrypted.
   const store = root.get('store')?.kind
   if (store !== 'false') body.put(root, 'store', 'false')
