@@ -17,20 +17,20 @@ import type { ModelPath, Operation, SurfaceName } from './surface.ts'
 const chatTakingResponses: Dialect = {
   ...openaiChat,
   readEnvelope(body, headers, url) {
-    const envelope = openaiChat.readEnvelope(body, headers, url)
-    if (!(envelope instanceof Failure) || envelope.facts.param !== 'messages') return envelope
+    const sent = openaiChat.readEnvelope(body, headers, url)
+    if (!(sent instanceof Failure) || sent.facts.param !== 'messages') return sent
     const members = readJson(body)
-    if (members instanceof JsonFault || members.get('messages') || !members.get('input')) return envelope
+    if (members instanceof JsonFault || members.get('messages') || !members.get('input')) return sent
     const input = openaiResponses.readEnvelope(body, headers, url)
     if (input instanceof Failure) return input
     const wantsStreamUsage = input.members.get('stream_options')?.get('include_usage')?.kind === 'true'
-    return { ...input, wantsStreamUsage, isForeign: true }
+    return { ...input, envelope: { ...input.envelope, wantsStreamUsage, isForeign: true } }
   },
-  conversationSpans: (envelope) => (envelope.isForeign ? openaiResponses : openaiChat).conversationSpans(envelope),
+  conversationSpans: (sent) => (sent.envelope.isForeign ? openaiResponses : openaiChat).conversationSpans(sent),
   translation: {
     ...openaiChat.translation,
-    parseRequest: (envelope, tags) =>
-      (envelope.isForeign ? openaiResponses : openaiChat).translation.parseRequest(envelope, tags),
+    parseRequest: (sent, tags) =>
+      (sent.envelope.isForeign ? openaiResponses : openaiChat).translation.parseRequest(sent, tags),
   },
 }
 

@@ -96,8 +96,7 @@ export async function admit(
   const misattributed = recordAttribution(record, { headers, caller, sent, session }, endUsers)
   if (misattributed) return new Refusal(misattributed)
 
-  // The body stays with the content, which releases it; everything else reads only facts.
-  const { body, members, ...envelope } = sent
+  const { envelope } = sent
   const routes = await chooseRoutes(deps, exchange, caller, envelope)
   if (routes instanceof Failure) return new Refusal(routes)
   const { model, models, candidates, warnings } = routes
@@ -202,13 +201,13 @@ async function readContent(
   if (whole.body.length > bodyBytesMax) return bodyFailure(new BodyFault('too-large'), deps)
   const sent = readEnvelope(whole.body, http.headers, http.url)
   if (sent instanceof Failure) return sent
-  const input = sent.wantsStore && storeResponses ? inputToStore(surface, sent) : undefined
+  const input = sent.envelope.wantsStore && storeResponses ? inputToStore(surface, sent) : undefined
   if (input instanceof Failure) return input
-  record.stream = sent.stream
+  record.stream = sent.envelope.stream
   const { previousId } = whole
   if (input === undefined && previousId === undefined) return { sent, storing: notStoring }
   return {
-    sent: input === undefined ? sent : { ...sent, isStored: true },
+    sent: input === undefined ? sent : { ...sent, envelope: { ...sent.envelope, isStored: true } },
     storing: { previousId, input },
   }
 }

@@ -63,7 +63,7 @@ export class Content {
 
   /** undefined if the body cannot be parsed. */
   conversation(): Conversation | undefined {
-    if (this.#sent.embeddings) return undefined
+    if (this.#sent.envelope.embeddings) return undefined
     const parsed = this.parsed()
     return parsed instanceof Failure ? undefined : parsed.conversation
   }
@@ -72,7 +72,9 @@ export class Content {
   sentConversation(): Conversation | undefined {
     const conversation = this.conversation()
     if (!conversation || conversation.unsupported.length === 0) return conversation
-    const passing = this.candidates.filter(({ dialect }) => dialect.id === this.surface.id && !this.#sent.isForeign)
+    const passing = this.candidates.filter(
+      ({ dialect }) => dialect.id === this.surface.id && !this.#sent.envelope.isForeign,
+    )
     const maySearch = passing.some(({ isOwn, model: { price, hostedTools } }) => {
       const isListed = hostedTools.some((type) => type.startsWith('web_search'))
       return isOwn || price.free || hasRow(price, 'web_search') || isListed
@@ -93,7 +95,7 @@ export class Content {
   /** Whether the body may contain more than text, so that its size says little about its tokens. */
   get mayHaveMoreThanText(): boolean {
     // Every client of OpenAI's asks for vectors as `base64`.
-    this.#mayHaveMoreThanText ??= !this.#sent.embeddings && mayHaveMoreThanText(this.#sent.body)
+    this.#mayHaveMoreThanText ??= !this.#sent.envelope.embeddings && mayHaveMoreThanText(this.#sent.body)
     return this.#mayHaveMoreThanText
   }
 

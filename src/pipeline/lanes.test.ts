@@ -27,13 +27,13 @@ function openedLane(
     JSON.stringify({ model: 'a/b', messages: [{ role: 'user', content: 'hi' }], ...members }),
   )
   const http = received(new Request('http://x', { method: 'POST', headers }))
-  const envelope = openaiChat.readEnvelope(body, http.headers)
-  if (envelope instanceof Failure) throw new Error(envelope.message)
+  const sent = openaiChat.readEnvelope(body, http.headers)
+  if (sent instanceof Failure) throw new Error(sent.message)
   const held = {
     exchange: { http, surface: openaiChat },
     admitted: {
-      envelope,
-      content: { sent: envelope, parsed: () => openaiChat.translation.parseRequest(envelope) },
+      envelope: sent.envelope,
+      content: { sent, parsed: () => openaiChat.translation.parseRequest(sent) },
       ...{ caller: {}, session: {} },
     },
     hold: {},

@@ -43,14 +43,14 @@ function openRequest({ text = 'hi', members = '', model = {}, rules = {}, lowere
   const body = new TextEncoder().encode(
     `{"model":"a/b","messages":[{"role":"user","content":"${text}"}]${members === '' ? '' : `,${members}`}}`,
   )
-  const envelope = openaiChat.readEnvelope(body, new Headers())
-  if (envelope instanceof Failure) throw new Error(envelope.message)
+  const sent = openaiChat.readEnvelope(body, new Headers())
+  if (sent instanceof Failure) throw new Error(sent.message)
   const exchange = new Exchange(stoppedClock, received(new Request('http://gateway.test')), openaiChat, '/', connection)
   const noTags = { tag: () => '', isValid: () => false }
-  const content = new WatchedContent(envelope, openaiChat, [], noTags)
+  const content = new WatchedContent(sent, openaiChat, [], noTags)
   const offered = { contextTokens: 1000, maxOutputTokens: undefined, price, ...model } as unknown as OfferedModel
   const hold = { loweredCap, quote: (_: unknown, usage: Usage) => ({ usage }) }
-  const held = { exchange, hold, admitted: { envelope, content, storing: {} } } as unknown as Held
+  const held = { exchange, hold, admitted: { envelope: sent.envelope, content, storing: {} } } as unknown as Held
   const meter = new Meter(held, { rules, model: offered } as Candidate)
   return { content, meter, notes: exchange.record.notes }
 }

@@ -127,7 +127,7 @@ const hashedBytes = 1024
 
 function openingHash(surface: Pick<Dialect, 'conversationSpans'>, sent: SentRequest): string | undefined {
   // A tool loop has a session from its first call, because it will grow.
-  if (sent.body.length < cacheableBytesMin && !sent.offersTools) return undefined
+  if (sent.body.length < cacheableBytesMin && !sent.envelope.offersTools) return undefined
   let hash = 0n
   for (const { start, end } of surface.conversationSpans(sent)) {
     hash = Bun.hash.wyhash(sent.body.subarray(start, Math.min(end, start + hashedBytes)), hash)

@@ -34,15 +34,15 @@ function expectRefusal({ status, message, facts }: Failure): void {
 }
 
 function check(surface: Dialect, bytes: Uint8Array<ArrayBuffer>): void {
-  const envelope = surface.readEnvelope(bytes, headers)
-  if (envelope instanceof Failure) return expectRefusal(envelope)
+  const sent = surface.readEnvelope(bytes, headers)
+  if (sent instanceof Failure) return expectRefusal(sent)
   const edits = { upstreamModel: 'up', defaultOutputCap: 100, affordableOutputCap: 50, rules }
-  const edited: unknown = JSON.parse(new TextDecoder().decode(surface.editRequest(envelope, edits).body))
-  if (surface === gemini && !envelope.isForeign) {
+  const edited: unknown = JSON.parse(new TextDecoder().decode(surface.editRequest(sent, edits).body))
+  if (surface === gemini && !sent.envelope.isForeign) {
     const { generationConfig } = edited as { generationConfig: { maxOutputTokens: number } }
     insist(generationConfig.maxOutputTokens <= edits.affordableOutputCap, 'a cap above what is paid for')
   }
-  const parsed = surface.translation.parseRequest(envelope)
+  const parsed = surface.translation.parseRequest(sent)
   if (parsed instanceof Failure) return expectRefusal(parsed)
   for (const { id, translation } of targets) {
     const facts = { upstreamModel: 'up', issuer: `acme/${id}/up`, defaultOutputCap: 100, maxOutputTokens: 8000 }
@@ -55,11 +55,11 @@ function check(surface: Dialect, bytes: Uint8Array<ArrayBuffer>): void {
 /** Bodies that ask for vectors. */
 function checkEmbeddings({ embeddings }: Dialect, url: string, bytes: Uint8Array<ArrayBuffer>): void {
   if (!embeddings) return
-  const envelope = embeddings.readEnvelope(bytes, headers, url)
-  if (envelope instanceof Failure) return expectRefusal(envelope)
+  const sent = embeddings.readEnvelope(bytes, headers, url)
+  if (sent instanceof Failure) return expectRefusal(sent)
   const edits = { upstreamModel: 'up', defaultOutputCap: undefined, rules }
-  JSON.parse(new TextDecoder().decode(embeddings.editRequest(envelope, edits).body))
-  const parsed = embeddings.parseRequest(envelope)
+  JSON.parse(new TextDecoder().decode(embeddings.editRequest(sent, edits).body))
+  const parsed = embeddings.parseRequest(sent)
   if (parsed instanceof Failure) return expectRefusal(parsed)
   for (const { id, embeddings: upstream } of targets) {
     const facts = {

@@ -32,7 +32,7 @@ test.each([
   [{ output_config: { format: {} } }, false, undefined],
   [{ thinking: 'yes' }, false, undefined],
 ] as const)('%j says whether tools and reasoning are wanted', (fields, offersTools, reasoning) => {
-  expect(readEnvelope(body(fields), headers)).toMatchObject({ offersTools, reasoning })
+  expect(readEnvelope(body(fields), headers)).toMatchObject({ envelope: { offersTools, reasoning } })
 })
 
 test.each(['2023-06-01', '2024-02-29', '2000-02-29', '2099-12-31'])('%s is a date', (text) => {

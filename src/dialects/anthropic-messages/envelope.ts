@@ -36,19 +36,16 @@ export function readCountEnvelope(body: Uint8Array<ArrayBuffer>, headers: Reques
   return refusedVersion(headers) ?? readFields(body, sharedFields)
 }
 
-function sharedFields(fields: EnvelopeFields): SentRequest {
+function sharedFields(fields: EnvelopeFields): Envelope {
   const { model, fallbacks, providers } = routingFields(fields)
   fields.requiredList('messages', '`messages` is missing.')
   fields.ofKind('system', ['string', 'array'], 'a string or an array of text blocks')
   fields.ofKind('tools', ['array'], 'an array')
   fields.optionalNumber('temperature')
   if (fields.value('thread') !== undefined) refuse(threadRefusal())
-  const { body, members } = fields
   const offersTools = fields.hasEntries('tools')
   const reasoning = reasoningOf(fields)
   return {
-    body,
-    members,
     model,
     fallbacks,
     providers,

@@ -100,7 +100,7 @@ export class BodyEdits extends JsonEdits {
   cap(pointer: string | undefined): number | undefined {
     const { affordableOutputCap: affordable = Number.POSITIVE_INFINITY, defaultOutputCap } = this.edits
     const { maxOutputTokens = Number.POSITIVE_INFINITY } = this.edits
-    const { outputCap } = this.sent
+    const { outputCap } = this.sent.envelope
     const cap = Math.min(outputCap ?? defaultOutputCap ?? affordable, affordable)
     if (pointer !== undefined && outputCap !== undefined && cap > maxOutputTokens) {
       this.warn('max_tokens_clamped', pointer)

@@ -46,8 +46,9 @@ export interface Envelope {
   readonly providers?: ProviderPreferences | undefined
 }
 
-/** A request as it was sent: its envelope, and the body it was read from. */
-export interface SentRequest extends Envelope {
+/** A request as it was sent: its envelope, and the body that it was read from. */
+export interface SentRequest {
+  readonly envelope: Envelope
   readonly body: Uint8Array<ArrayBuffer>
   readonly members: JsonNode
 }

@@ -21,7 +21,7 @@ function readEnvelope(sent: Uint8Array<ArrayBuffer>, _: Headers, url = ''): Sent
     const isBatch = verb === 'batchEmbedContents'
     if (isBatch) fields.requiredList('requests', '`requests` is missing.')
     else if (!fields.ofKind('content', ['object'], 'an object')) fields.refuse('content', '`content` is missing.')
-    return envelopeOf(fields, { model, outputCap: 0, embeddings: { isBatch } })
+    return envelopeOf({ model, outputCap: 0, embeddings: { isBatch } })
   })
 }
 
@@ -29,7 +29,7 @@ const supported = ['model', 'content', 'taskType', 'title', 'outputDimensionalit
 
 function parseRequest(sent: SentRequest): EmbeddingsRequest | Failure {
   return parseBody(sent, (fields, { warnings }) => {
-    const requests = sent.embeddings?.isBatch ? fields.objects('requests') : [fields]
+    const requests = sent.envelope.embeddings?.isBatch ? fields.objects('requests') : [fields]
     for (const each of requests) each.warnUnknown(supported, warnings)
     const [first] = requests
     const shared = (name: string): unknown => {
@@ -120,7 +120,8 @@ export const embeddings: Embeddings = {
     })
   },
   /** Each request of a batch repeats the name of the model. */
-  editRequest({ body, embeddings: asked }, { upstreamModel }) {
+  editRequest({ envelope, body }, { upstreamModel }) {
+    const { embeddings: asked } = envelope
     const json = recordOf(parseRecord(utf8Text(body, 0, body.length)))
     const model = `models/${upstreamModel}`
     const requests = listOf(json.requests).map((each) => ({ ...recordOf(each), model }))

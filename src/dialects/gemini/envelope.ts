@@ -34,7 +34,10 @@ export function readEnvelope(sent: Uint8Array<ArrayBuffer>, _: RequestHeaders, u
     const wantsStream = verb === 'streamGenerateContent'
     const isArrayReply = wantsStream && !wantsEvents
     return {
-      ...{ body, members: fields.members, model, stream: wantsStream && wantsEvents, outputCap: cap, choices: 1 },
+      model,
+      stream: wantsStream && wantsEvents,
+      outputCap: cap,
+      choices: 1,
       offersTools: fields.hasEntries('tools'),
       reasoning: thinking && (thinking.optionalNumber('thinkingBudget') === 0 ? 'off' : 'on'),
       wantsStreamUsage: true,

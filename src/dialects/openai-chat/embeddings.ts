@@ -47,7 +47,7 @@ function readEnvelope(body: Uint8Array<ArrayBuffer>): SentRequest | Failure {
     fields.optionalInteger('dimensions', 1, 65_536)
     const encoding = fields.optionalWord('encoding_format', ['float', 'base64'])
     if (fields.optionalBoolean('stream')) fields.refuse('stream', 'Embeddings are not streamed. Leave out `stream`.')
-    return envelopeOf(fields, { ...routing, outputCap: 0, embeddings: { isBase64: encoding === 'base64' } })
+    return envelopeOf({ ...routing, outputCap: 0, embeddings: { isBase64: encoding === 'base64' } })
   })
 }
 

@@ -22,8 +22,6 @@ export function readEnvelope(body: Uint8Array<ArrayBuffer>): SentRequest | Failu
     const offersFunctions = fields.hasEntries('functions')
     const effort = fields.value('reasoning_effort')
     return {
-      body,
-      members: fields.members,
       model,
       fallbacks,
       providers,

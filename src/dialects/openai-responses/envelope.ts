@@ -33,8 +33,6 @@ export function readEnvelope(body: Uint8Array<ArrayBuffer>): SentRequest | Failu
     fields.optionalNumber('temperature')
     const effort = fields.optionalObject('reasoning')?.value('effort')
     return {
-      body,
-      members: fields.members,
       model,
       fallbacks,
       providers,
@@ -55,7 +53,7 @@ export function readCompaction(body: Uint8Array<ArrayBuffer>): SentRequest | Fai
   return readFields(body, (fields) => {
     const model = fields.text('model')
     checkInput(fields)
-    return envelopeOf(fields, { model, upstreamPath: '/responses/compact' })
+    return envelopeOf({ model, upstreamPath: '/responses/compact' })
   })
 }
 

@@ -183,10 +183,7 @@ const array = ['array'] as const
 
 /** The top-level members of one body. A member is parsed on first use; long ones are only checked by kind. */
 export class EnvelopeFields extends RequestFields {
-  constructor(
-    readonly body: Uint8Array<ArrayBuffer>,
-    readonly members: JsonNode,
-  ) {
+  constructor(readonly members: JsonNode) {
     super(noMembers, '')
   }
 
@@ -243,14 +240,13 @@ export class EnvelopeFields extends RequestFields {
 }
 
 /** Checks the body's JSON and passes its fields to `read`, which may refuse at any point. */
-export function readFields<Value>(
+export function readFields(
   body: Uint8Array<ArrayBuffer>,
-  read: (fields: EnvelopeFields) => Value,
-): Value | Failure {
+  read: (fields: EnvelopeFields) => Envelope,
+): SentRequest | Failure {
   const members = readJson(body)
-  return members instanceof JsonFault
-    ? jsonFailure(members)
-    : readRequest(() => read(new EnvelopeFields(body, members)))
+  if (members instanceof JsonFault) return jsonFailure(members)
+  return readRequest(() => ({ envelope: read(new EnvelopeFields(members)), body, members }))
 }
 
 function jsonFailure(fault: JsonFault): Failure {
@@ -259,12 +255,9 @@ function jsonFailure(fault: JsonFault): Failure {
 }
 
 /** For calls that generate nothing, with the defaults of all other facts. */
-export function envelopeOf(
-  { body, members }: EnvelopeFields,
-  facts: Partial<SentRequest> & Pick<Envelope, 'model'>,
-): SentRequest {
+export function envelopeOf(facts: Partial<Envelope> & Pick<Envelope, 'model'>): Envelope {
   const usual = { stream: false, outputCap: undefined, choices: 1, offersTools: false, reasoning: undefined }
-  return { body, members, ...usual, wantsStreamUsage: true, ...facts }
+  return { ...usual, wantsStreamUsage: true, ...facts }
 }
 
 // ── Which models and providers to use ──

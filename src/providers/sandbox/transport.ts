@@ -150,12 +150,13 @@ export function createSandboxTransport({ clock, delay = timerDelay }: SandboxPar
 const headers = new Headers({ 'anthropic-version': '2023-06-01' })
 
 function parsePrompt({ dialect, checksBlocks }: Wire, body: Uint8Array<ArrayBuffer>, isCount: boolean, target: string) {
-  const envelope = (isCount ? dialect.tokenCount : dialect)?.readEnvelope(body, headers, target)
-  if (envelope === undefined || envelope instanceof Failure) return envelope ?? invalidRequest('Not served.')
+  const sent = (isCount ? dialect.tokenCount : dialect)?.readEnvelope(body, headers, target)
+  if (sent === undefined || sent instanceof Failure) return sent ?? invalidRequest('Not served.')
+  const { envelope } = sent
   if (envelope.choices > 1) return invalidRequest('`n` must be 1 in the sandbox.', 'n')
   if (envelope.legacyCalls) return invalidRequest('The sandbox does not know `functions`; use `tools`.', 'functions')
   // The translation refuses a cap of zero, which Anthropic accepts to warm a cache.
-  const parsed = dialect.translation.parseRequest({ ...envelope, outputCap: undefined })
+  const parsed = dialect.translation.parseRequest({ ...sent, envelope: { ...envelope, outputCap: undefined } })
   if (parsed instanceof Failure) return parsed
   const { conversation, callForms, echo } = parsed
   const fault =
@@ -166,9 +167,10 @@ function parsePrompt({ dialect, checksBlocks }: Wire, body: Uint8Array<ArrayBuff
 }
 
 function embedPrompt(embedding: Embeddings, body: Uint8Array<ArrayBuffer>, target: string) {
-  const envelope = embedding.readEnvelope(body, headers, target)
-  if (envelope instanceof Failure) return envelope
-  const asked = embedding.parseRequest(envelope)
+  const sent = embedding.readEnvelope(body, headers, target)
+  if (sent instanceof Failure) return sent
+  const { envelope } = sent
+  const asked = embedding.parseRequest(sent)
   if (asked instanceof Failure) return asked
   if (envelope.model !== embedModel) return unknownModel(envelope.model)
   if ((asked.dimensions ?? 1) > dimensionsMax) {

@@ -25,7 +25,7 @@ export function editRequest(sent: SentRequest, edits: RequestEdits): EditedReque
   }
   const written = body.root.get('max_tokens')
   const cap = body.cap(written && '/max_tokens')
-  if (written && cap !== sent.outputCap) body.set(written, String(cap))
+  if (written && cap !== sent.envelope.outputCap) body.set(written, String(cap))
   body.removeUnpaid(paid)
   return body.finish()
 }

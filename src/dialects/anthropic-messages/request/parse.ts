@@ -26,7 +26,7 @@ import { applyToolChanges, parseTool } from './parse-tools.ts'
 
 export function parseRequest(sent: SentRequest): ParsedRequest | Failure {
   return parseBody(sent, (fields, context) => {
-    if (sent.outputCap === 0) {
+    if (sent.envelope.outputCap === 0) {
       const why = '`max_tokens` must be at least 1 here: this model cannot warm a cache without generating.'
       fields.refuse('max_tokens', why)
     }
@@ -54,7 +54,7 @@ export function parseRequest(sent: SentRequest): ParsedRequest | Failure {
           topP: fields.optionalNumber('top_p'),
           topK: fields.optionalNumber('top_k'),
         },
-        outputCap: sent.outputCap,
+        outputCap: sent.envelope.outputCap,
         stop: fields.texts('stop_sequences'),
         reasoning: parseReasoning(fields, config),
         outputFormat: format && parseOutputFormat(format, context),

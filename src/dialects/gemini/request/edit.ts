@@ -29,7 +29,7 @@ const passedParts: ReadonlySet<string> = new Set([
 const passedTier = /^(standard|flex)$/i
 
 export function isPassable(fields: EnvelopeFields): boolean {
-  const { body, members } = fields
+  const { members } = fields
   if (!members.members()?.every(({ name }) => passedMembers.has(name))) return false
   const tier = fields.value('serviceTier')
   if (tier !== undefined && !passedTier.test(textOf(tier))) return false
@@ -37,7 +37,7 @@ export function isPassable(fields: EnvelopeFields): boolean {
   if (!Object.keys(config).every((name) => passedConfig.has(name)) || !isTextOnly(config.responseModalities))
     return false
   if (!hasOnlyFunctions(members.get('tools'))) return false
-  if (!suspicious.some((word) => hasBytes(body, word))) return true
+  if (!suspicious.some((word) => hasBytes(members.bytes, word))) return true
   const contents = fields.value('contents')
   const system = fields.value('systemInstruction')
   return Array.isArray(contents) && contents.every(isKnown) && (system === undefined || isKnown(system))
@@ -76,7 +76,7 @@ export function editRequest(sent: SentRequest, edits: RequestEdits): EditedReque
   const body = new BodyEdits(sent, edits)
   const config = body.root.get('generationConfig')
   const cap = body.cap(config?.get('maxOutputTokens') && '/generationConfig/maxOutputTokens')
-  if (cap !== undefined && cap !== sent.outputCap) {
+  if (cap !== undefined && cap !== sent.envelope.outputCap) {
     if (config?.members()) body.put(config, 'maxOutputTokens', String(cap))
     else body.put(body.root, 'generationConfig', `{"maxOutputTokens":${cap}}`)
   }

@@ -35,7 +35,7 @@ export function parseRequest(sent: SentRequest): ParsedRequest | Failure {
   return parseBody(sent, (body, context) => {
     const conversation = parseConversation(body, sent, context)
     const showsThoughts = conversation.reasoning?.visible === true
-    const replyForm = { showsThoughts, isArrayReply: sent.isArrayReply ?? false }
+    const replyForm = { showsThoughts, isArrayReply: sent.envelope.isArrayReply ?? false }
     return { conversation, warnings: context.warnings.list, replyForm }
   })
 }
@@ -60,7 +60,7 @@ function parseConversation(body: RequestFields, sent: SentRequest, context: Pars
     tools: parseTools(body, context),
     toolChoice: parseChoice(body),
     sampling: Object.fromEntries(samplingNames.map((name) => [name, config?.optionalNumber(name)])),
-    outputCap: sent.outputCap,
+    outputCap: sent.envelope.outputCap,
     stop: (config?.optionalList('stopSequences') ?? []).filter((each) => typeof each === 'string'),
     reasoning: config && parseThinking(config),
     outputFormat: config && parseFormat(config, context),

@@ -221,7 +221,7 @@ test.each([
   ['"reasoning_effort":"none"', false, 'off'],
   ['"reasoning_effort":null', false, undefined],
 ] as const)('the envelope of %s says whether tools and reasoning are wanted', (members, offersTools, reasoning) => {
-  expect(envelopeOf(`{"model":"m",${plain},${members}}`)).toMatchObject({ offersTools, reasoning })
+  expect(envelopeOf(`{"model":"m",${plain},${members}}`)).toMatchObject({ envelope: { offersTools, reasoning } })
 })
 
 describe('unpaid models', () => {

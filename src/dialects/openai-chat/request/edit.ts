@@ -24,7 +24,7 @@ export function editRequest(sent: SentRequest, edits: RequestEdits): EditedReque
   const body = new BodyEdits(sent, edits)
   body.nameModel()
   editMessages(body, sent.body, edits.rules)
-  editCap(body, sent.outputCap, edits.rules)
+  editCap(body, sent.envelope.outputCap, edits.rules)
   body.removeUnpaid(paid)
   body.editCacheKey()
   // opencode's spelling of the key with `setCacheKey` (https://github.com/Soju06/codex-lb/issues/67, 2026-02). OpenAI
@@ -32,7 +32,7 @@ export function editRequest(sent: SentRequest, edits: RequestEdits): EditedReque
   body.removeMembers(['promptCacheKey'])
   if (endUserId === false) body.removeMembers(['user', 'safety_identifier'])
   if (streamUsage === false) body.removeMembers(['stream_options'])
-  else if (sent.stream && !sent.wantsStreamUsage) requestUsage(body)
+  else if (sent.envelope.stream && !sent.envelope.wantsStreamUsage) requestUsage(body)
   return body.finish()
 }
 

@@ -47,7 +47,7 @@ function parseConversation(body: RequestFields, sent: SentRequest, context: Pars
     tools: parseTools(body, context),
     ...parseToolChoice(body),
     sampling: parseSampling(body, context),
-    outputCap: sent.outputCap,
+    outputCap: sent.envelope.outputCap,
     stop: parseStop(body, context),
     reasoning: reasoning?.settings,
     outputFormat: parseFormat(body.optionalObject('response_format'), true, context),

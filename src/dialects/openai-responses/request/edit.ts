@@ -33,15 +33,15 @@ export function editRequest(sent: SentRequest, edits: RequestEdits): EditedReque
   const hasMoreTools = edits.hostedTools && !edits.isOwn && hasBytes(sent.body, additionalWord)
   body.removeUnpaid(paid, hasMoreTools ? additionalTools(root) : [])
   // A compaction takes no settings.
-  if (sent.upstreamPath !== undefined) return body.finish()
+  if (sent.envelope.upstreamPath !== undefined) return body.finish()
   const cap = body.cap(root.get('max_output_tokens') && '/max_output_tokens')
-  if (cap !== undefined && cap !== sent.outputCap) body.put(root, 'max_output_tokens', String(cap))
+  if (cap !== undefined && cap !== sent.envelope.outputCap) body.put(root, 'max_output_tokens', String(cap))
   body.editCacheKey()
   if (edits.rules.endUserId === false) body.removeMembers(['user', 'safety_identifier'])
   // Nothing is stored on the operator's account at the provider, so the reasoning has to travel along, encrypted.
   const store = root.get('store')?.kind
   if (store !== 'false') body.put(root, 'store', 'false')
-  if (store === 'true' && !sent.isStored) body.warn('store_dropped', '/store')
+  if (store === 'true' && !sent.envelope.isStored) body.warn('store_dropped', '/store')
   if (!root.get('include') && reasons(edits.rules)) body.add(root, 'include', '["reasoning.encrypted_content"]')
   return body.finish()
 }

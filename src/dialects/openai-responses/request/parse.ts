@@ -77,7 +77,7 @@ function parseConversation(
   tools: Conversation['tools'],
   context: ItemContext,
 ): Conversation {
-  collectUnsupported(body, sent.isStored ? supportedWithStore : supported, context, otherFields)
+  collectUnsupported(body, sent.envelope.isStored ? supportedWithStore : supported, context, otherFields)
   for (const [name, known] of Object.entries(knownInside)) {
     collectUnsupported(body.optionalObject(name), known, context)
   }
@@ -88,7 +88,7 @@ function parseConversation(
     toolChoice: parseToolChoice(body, context),
     parallelTools: body.optionalBoolean('parallel_tool_calls'),
     sampling: { temperature: body.numberWithin('temperature', 0, 2), topP: body.numberWithin('top_p', 0, 1) },
-    outputCap: sent.outputCap,
+    outputCap: sent.envelope.outputCap,
     stop: [],
     reasoning: parseReasoning(body),
     outputFormat: parseFormat(text?.optionalObject('format'), false, context),
