@@ -300,10 +300,10 @@ interface Change extends JsonSpan {
   readonly bytes: Uint8Array
 }
 
-/** Members that are added to one object, as JSON. */
+/** Members that are added to one object, as JSON with commas between them. */
 interface Added {
-  readonly first: string[]
-  readonly last: string[]
+  first: string
+  last: string
 }
 
 const encoder = new TextEncoder()
@@ -337,9 +337,10 @@ export class JsonEdits {
   /** Adds a member that the object does not have. */
   add(object: JsonNode, name: string, json: string | Uint8Array, place: keyof Added = 'last'): void {
     this.added ??= new Map()
-    const added = this.added.get(object) ?? { first: [], last: [] }
+    const added = this.added.get(object) ?? { first: '', last: '' }
     const value = typeof json === 'string' ? json : utf8Text(json, 0, json.length)
-    added[place].push(`${JSON.stringify(name)}:${value}`)
+    const comma = added[place] === '' ? '' : ','
+    added[place] += `${comma}${JSON.stringify(name)}:${value}`
     this.added.set(object, added)
   }
 
@@ -388,11 +389,11 @@ export class JsonEdits {
   private insert(object: JsonNode, { first, last }: Added): void {
     const start = object.start + 1
     const isBare = object.isEmpty || (this.removed && object.members()?.every((member) => this.isRemoved(member)))
-    if (isBare) return this.change(start, start, [...first, ...last].join(','))
-    if (first.length > 0) this.change(start, start, `${first.join(',')},`)
+    if (isBare) return this.change(start, start, first === '' || last === '' ? first + last : `${first},${last}`)
+    if (first !== '') this.change(start, start, `${first},`)
     let end = object.end - 1
     while (isSpace(this.bytes[end - 1] as number)) end--
-    if (last.length > 0) this.change(end, end, `,${last.join(',')}`)
+    if (last !== '') this.change(end, end, `,${last}`)
   }
 }
 
