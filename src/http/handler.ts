@@ -258,21 +258,21 @@ class ClientSocket implements Connection {
 
   constructor(
     private readonly request: ClientRequest,
-    private readonly server: SocketControl,
+    private readonly socket: SocketControl,
     private readonly deps: Pick<HandlerDependencies, 'idleSeconds' | 'addressOf'>,
   ) {}
 
   keepOpen(): void {
-    if (!this.#isKept) this.server.timeout(0)
+    if (!this.#isKept) this.socket.timeout(0)
     this.#isKept = true
   }
 
   rearm(): void {
-    if (this.#isKept) this.server.timeout(this.deps.idleSeconds)
+    if (this.#isKept) this.socket.timeout(this.deps.idleSeconds)
   }
 
   drop(): void {
-    this.server.close()
+    this.socket.close()
   }
 
   address(): string | undefined {

@@ -4,7 +4,7 @@
 import type { RoutingPolicy } from '../catalog/model.ts'
 import type { Envelope, SentRequest, Warning } from '../dialects/canonical/translation.ts'
 import { assert, Failure, invalidRequest } from '../kernel/failure.ts'
-import { type Limiter, type LimitStates, limitFailure, type Refused } from '../limits/limiter.ts'
+import { type Arrival, type Limiter, type LimitStates, limitFailure, type Refused } from '../limits/limiter.ts'
 import type { CallBudget } from '../routing/failover.ts'
 import type { Health } from '../routing/health.ts'
 import { candidateRecords, type Offer, type ResolvedModel, shorten, type WorkspaceOffer } from '../routing/offer.ts'
@@ -85,8 +85,8 @@ export async function admit(
   const { endUsers, sessions } = deps.settings.current
   const caller = await identify(deps, exchange)
   if (caller instanceof Failure) return new Refusal(caller)
-  const noSlot = takeSlot(deps, exchange, caller)
-  if (noSlot) return noSlot
+  const arrival = takeSlot(deps, exchange, caller)
+  if (arrival instanceof Refusal) return arrival
 
   const read = await readContent(deps, exchange, caller, readEnvelope)
   if (read instanceof Failure) return new Refusal(read)
@@ -101,8 +101,8 @@ export async function admit(
   if (routes instanceof Failure) return new Refusal(routes)
   const { model, models, candidates, warnings } = routes
   const content = new Content(sent, surface, candidates, deps.tagContent(caller.workspaceId))
-  const limits = exchange.slot
-    ? await countAgainstLimits(exchange, () => estimateTokens({ envelope, content }, model))
+  const limits = arrival
+    ? await countAgainstLimits(exchange, arrival, estimateTokens({ envelope, content }, model))
     : noLimits
   if (limits instanceof Refusal) return limits
 
@@ -147,24 +147,29 @@ async function identify(deps: AdmitDependencies, { record, http, connection }: E
  * Before the body: a caller at its concurrency limit must not make us buffer what it sends. However the request ends from
  * here on, ending its slot counts it. Most keys have no limits and take none.
  */
-function takeSlot({ limiter }: AdmitDependencies, exchange: Exchange, { limits }: Caller): Refusal | undefined {
+function takeSlot(
+  { limiter }: AdmitDependencies,
+  exchange: Exchange,
+  { limits }: Caller,
+): Arrival | Refusal | undefined {
   if (limits.length === 0) return undefined
   const arrival = limiter.arrive(limits)
   if (arrival.kind === 'refused') return refusedByLimit(exchange, arrival)
   exchange.slot = arrival
-  return undefined
+  return arrival
 }
 
 const noLimits: LimitStates = {}
 
 /** Counts the request and its tokens, which are not estimated without limits. Returns what is left. */
-async function countAgainstLimits(exchange: Exchange, estimateTokens: () => number): Promise<LimitStates | Refusal> {
-  const { slot } = exchange
-  if (slot?.kind !== 'arrived') return noLimits
-  const tokens = estimateTokens()
+async function countAgainstLimits(
+  exchange: Exchange,
+  arrival: Arrival,
+  tokens: number,
+): Promise<LimitStates | Refusal> {
   // It ends the arrival, whatever the verdict.
   exchange.slot = undefined
-  const verdict = await slot.admit(tokens)
+  const verdict = await arrival.admit(tokens)
   if (verdict.kind === 'refused') return refusedByLimit(exchange, verdict)
   exchange.slot = verdict
   return verdict.state

@@ -39,7 +39,7 @@ interface AnyReply {
   readonly warnings: readonly Warning[]
   /** Knows what was sent to the candidate, and so what the reply may cost. */
   readonly meter: Meter
-  /** When it began. */
+  /** When it counted as a reply: at the first meaningful event of a stream, at the end of a whole one. */
   readonly repliedMs: number
 }
 
@@ -56,7 +56,9 @@ export interface OpenStream extends AnyReply {
 
 export interface WholeReply extends AnyReply {
   readonly kind: 'whole'
+  /** For the client. */
   readonly body: Uint8Array
+  /** What is billed. */
   readonly usage: Usage
 }
 
@@ -174,7 +176,7 @@ async function readReply(running: RunningAttempt, response: UpstreamResponse): P
   if (isEncoded(response.headers)) return garbled('an encoded answer', deadline)
   if (lane.streamsUpstream) return readStream(running, response)
   const body = response.takeWhole?.() ?? (await readWhole(running, response))
-  return 'class' in body ? body : relayReply(running, response, body as Uint8Array<ArrayBuffer>)
+  return 'class' in body ? body : wholeReplyOf(running, response, body as Uint8Array<ArrayBuffer>)
 }
 
 /** Some hosts answer with 201, or with the 203 of a proxy that has changed something. */
@@ -197,12 +199,13 @@ async function readRefusal(
   const said = candidate.dialect.readFault(response.status, response.headers, text)
   const fault = classifyFault(said, lane.body)
   // On the byte lane the history is the caller's, and its own client knows how to repair it.
-  const isTranslated = candidate.dialect.id !== held.exchange.surface.id
-  const canRetry = isTranslated && refusesReasoning(said) && content.forgetReasoning()
-  return canRetry ? { ...fault, isRepeatable: true } : fault
+  const speaksAnother = candidate.dialect.id !== held.exchange.surface.id
+  if (!speaksAnother || !refusesReasoning(said)) return fault
+  const hasForgotten = content.forgetReasoning()
+  return hasForgotten ? { ...fault, isRepeatable: true } : fault
 }
 
-function relayReply(
+function wholeReplyOf(
   { held, candidate, meter, lane, clock }: RunningAttempt,
   response: UpstreamResponse,
   body: Uint8Array<ArrayBuffer>,
@@ -271,10 +274,11 @@ async function readStream(running: RunningAttempt, response: UpstreamResponse): 
     const isTooMuch = first.length > preludeBytesMax || readBytes > replyBytesMax
     if (isTooMuch && !relay.meaningful) return garbled('an answer without a beginning or an end', deadline)
   }
-  return streamOf(running, relay, reader, first.take())
+  return replyOf(running, relay, reader, first.take())
 }
 
-function streamOf(
+/** A stream, or the whole reply if it was collected from one. */
+function replyOf(
   { candidate, meter, lane, times, deadline, ticker, clock }: RunningAttempt,
   relay: StreamRelay,
   reader: OpenStream['reader'],
@@ -305,7 +309,7 @@ async function readWholeAsStream(running: RunningAttempt, response: UpstreamResp
   const body = await readWhole(running, response)
   if ('class' in body) return body
   const { relay, bytes } = lane.relayWhole(body)
-  return relay.fault ? classifyFault(relay.fault, lane.body) : streamOf(running, relay, ended, bytes)
+  return relay.fault ? classifyFault(relay.fault, lane.body) : replyOf(running, relay, ended, bytes)
 }
 
 function garbled(what: string, deadline: AttemptDeadline): AttemptFault {

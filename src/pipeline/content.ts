@@ -1,6 +1,7 @@
 // The body of a request and what is read from it, each once: the conversation and its tokens. Nothing else keeps the
-// body. It changes twice at most: reasoning that a provider refused is forgotten before the next attempt, and a large body
-// is released once a reply has begun.
+// body. It changes three times at most: kept reasoning
+// is recalled before the hold, reasoning that a provider refused is forgotten before the next attempt, and a large body is
+// released once a reply has begun.
 
 import { hasRow } from '../catalog/price.ts'
 import type { Conversation } from '../dialects/canonical/conversation.ts'

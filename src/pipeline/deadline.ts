@@ -210,7 +210,7 @@ export class AttemptDeadline implements Watched, ConnectionWatch {
   /** Start of the current silence; set at the first tick after data. */
   #silentSinceMs: number | undefined
   #endedBy: 'timeout' | 'connect timeout' | 'shutdown' | undefined
-  /** From here on the holder of the open stream watches the client. */
+  /** From here on the server tells the answer's stream when the client leaves. */
   #isOver = false
   #isConnecting = false
   /** Set at the first tick after the connection attempt began. */

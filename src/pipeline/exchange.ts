@@ -13,7 +13,7 @@ import type { KeyedRequest } from '../tenancy/idempotency.ts'
 import type { ClientRequest } from './client-request.ts'
 import type { Hold } from './hold.ts'
 
-/** The client's socket, as far as the pipeline may touch it. */
+/** The client's socket, as far as the pipeline may touch it: `ClientSocket` in http/handler.ts. */
 export interface Connection {
   /** Suspends the idle limit: the server closes silent connections, but an answer may be silent for minutes. */
   keepOpen(): void

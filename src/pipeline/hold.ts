@@ -99,7 +99,7 @@ export type Growth = 'enough' | 'out of money' | 'over limit' | 'no ledger'
 /** What a usage costs. */
 export interface Quote {
   readonly usage: Usage
-  /** By the price of the route. */
+  /** By the price of the route; of estimated output, at most what was held for it. */
   readonly cost: Nano
   /** The part of the cost that the answer states, because the wallet can pay it. The charge is at most this. */
   readonly quoted: Nano
@@ -127,7 +127,7 @@ export class Hold {
     private facts: HoldFacts,
     readonly initial: HoldAmount,
     /** The facts of each model that may answer, if there are several; `facts` are those of the dearest. */
-    private readonly factsOf?: ReadonlyMap<OfferedModel, HoldFacts> | undefined,
+    private readonly factsByModel?: ReadonlyMap<OfferedModel, HoldFacts> | undefined,
   ) {
     this.#held = initial.amount
     this.#outputTokens = initial.outputTokens
@@ -147,8 +147,8 @@ export class Hold {
 
   /** From here on the hold grows at the price of the model that answers. */
   growFor(model: OfferedModel): void {
-    if (!this.factsOf) return
-    const facts = this.factsOf.get(model)
+    if (!this.factsByModel) return
+    const facts = this.factsByModel.get(model)
     assert(facts, 'the hold covers each model that may answer')
     this.facts = facts
     this.#outputTokensMax = Math.min(facts.cap, this.loweredCap ?? facts.cap) * facts.choices

@@ -2,7 +2,7 @@
 // follows (attempt.ts, stream.ts, settlement.ts) does not know which lane it was.
 //
 //                bytes                                     translation
-//                the endpoint speaks the caller's dialect  it speaks another one
+//                the endpoint speaks the caller's dialect  it speaks another one, or must stream a long answer
 //   request      editRequest: the caller's bytes with a    parseRequest → Conversation → renderRequest
 //                few members edited in place
 //   whole        relayReply: the provider's bytes with     CollectedReply: parseStream or whole → ReplyEvents →
@@ -453,7 +453,7 @@ abstract class TranslatedRelay implements StreamRelay {
   #counted: Usage | undefined
   readonly #parser: StreamParser
   readonly #mapper: ReplyMapper
-  readonly #meter: UsageMeter
+  readonly #usageMeter: UsageMeter
   readonly #note: Translated['note']
   readonly #keeper: ReplyKeeper | undefined
 
@@ -462,7 +462,7 @@ abstract class TranslatedRelay implements StreamRelay {
     this.#keeper = keeper
     this.#parser = from.translation.parseStream(target)
     this.#mapper = new ReplyMapper(mapping)
-    this.#meter = new UsageMeter(context)
+    this.#usageMeter = new UsageMeter(context)
   }
 
   get isStoppedEarly(): boolean {
@@ -470,15 +470,15 @@ abstract class TranslatedRelay implements StreamRelay {
   }
 
   get usage(): Usage | undefined {
-    return this.#meter.usage
+    return this.#usageMeter.usage
   }
 
   get usageSoFar(): Usage | undefined {
-    return this.#parser.usageSoFar ?? this.#meter.usageSoFar
+    return this.#parser.usageSoFar ?? this.#usageMeter.usageSoFar
   }
 
   get outputBytes(): number {
-    return this.#meter.outputBytes + this.#mapper.heldBytes
+    return this.#usageMeter.outputBytes + this.#mapper.heldBytes
   }
 
   push(chunk: Uint8Array): Uint8Array {
@@ -505,7 +505,8 @@ abstract class TranslatedRelay implements StreamRelay {
       for (const mapped of this.#mapper.push(parsed)) {
         // Ignore everything after the end or an error.
         if (this.finished || this.fault !== undefined) break
-        const event = this.#meter.measure(mapped)
+        // The end of a reply is quoted here, by the Meter behind the context.
+        const event = this.#usageMeter.measure(mapped)
         if (event.type === 'reply-failure') this.fault = event.fault
         else text += this.take(event)
         this.#keeper?.take(event)

@@ -92,7 +92,7 @@ export class Meter implements RelayContext {
     return this.#quote.quotedUsd
   }
 
-  /** Decides once what a usage costs: the client pays what it was quoted. */
+  /** Decides what a usage costs and reserves it, once for each `Usage` object: the client pays what it was quoted. */
   quote(usage: Usage): Quote {
     if (this.#quote?.usage !== usage) this.#quote = this.#hold.quote(this.#price, usage)
     return this.#quote
@@ -126,7 +126,7 @@ export class Meter implements RelayContext {
     return usageSince(counted, outputBytes - bytesAtReport, this.#bounds())
   }
 
-  /** The input that the provider reported, however the reply ended; undefined = nothing plausible. */
+  /** The usage whose input was counted, however the reply ended; undefined = nothing plausible. It may be an estimate. */
   reportedInput({ usage, usageSoFar }: MeasuredReply): Usage | undefined {
     const counted = usage ?? this.#plausibleStart(usageSoFar)
     return counted && totalInputTokens(counted) > 0 ? counted : undefined

@@ -50,6 +50,17 @@ export interface PlaceHoldDependencies {
   readonly clock: Clock
 }
 
+/** What is held for one of the models that may answer. */
+interface ModelHold {
+  readonly model: OfferedModel
+  readonly facts: HoldFacts
+  readonly usual: HoldAmount
+  /** What must be free for the usual hold. */
+  readonly required: Nano
+  /** Of the dearest: the facts of all models that may answer, if there are several. */
+  readonly factsByModel: ReadonlyMap<OfferedModel, HoldFacts> | undefined
+}
+
 /** The hold must outlive the request; a route may allow more time than the ledger's default lifetime. */
 const lifetimeMarginMs = 5 * 60_000
 
@@ -78,30 +89,30 @@ export async function placeHold(
 function held(
   ledger: Ledger,
   admitted: Admitted,
-  { facts, factsOf }: Dearest,
+  { facts, factsByModel }: ModelHold,
   amount: HoldAmount,
   { budgets }: Extract<HoldOutcome, { kind: 'held' }>,
 ): Held {
   const { exchange, limits } = admitted
-  const hold = new Hold(exchange.record.id, ledger, facts, amount, factsOf)
+  const hold = new Hold(exchange.record.id, ledger, facts, amount, factsByModel)
   exchange.hold = hold
   return { exchange, admitted, hold, limits: budgets ? { ...limits, spend: tightestSpend(budgets) } : limits }
 }
 
 /** The model for which most must be held, of those that may answer. */
-function dearestHold(admitted: Admitted, ratios: InputRatios): Dearest {
+function dearestHold(admitted: Admitted, ratios: InputRatios): ModelHold {
   const { models } = admitted
   if (models.length === 1) return holdFor(admitted, admitted.model, ratios)
   const holds = models.map((model) => holdFor(admitted, model, ratios))
   const max = holds.reduce((a, b) => (b.usual.amount > a.usual.amount ? b : a))
   const required = holds.reduce((amount, hold) => (hold.required > amount ? hold.required : amount), max.required)
-  return { ...max, required, factsOf: new Map(holds.map(({ model, facts }) => [model, facts])) }
+  return { ...max, required, factsByModel: new Map(holds.map(({ model, facts }) => [model, facts])) }
 }
 
-function holdFor(admitted: Admitted, model: OfferedModel, ratios: InputRatios): Dearest {
+function holdFor(admitted: Admitted, model: OfferedModel, ratios: InputRatios): ModelHold {
   const facts = holdFacts(admitted, model)
   const usual = holdAmount(facts, expectedTokens(admitted, model, ratios), facts.cap)
-  return { model, facts, usual, required: requiredFree(facts, usual), factsOf: undefined }
+  return { model, facts, usual, required: requiredFree(facts, usual), factsByModel: undefined }
 }
 
 /** Expected input and maximum output, which count against token limits until the usage is known. */
@@ -167,6 +178,7 @@ function holdFacts({ envelope, content, plan }: Admitted, model: OfferedModel): 
     without,
     // Reasoning and audio are billed but only partly visible in the stream, so hold the full cap.
     holdsWholeCap: !envelope.stream || isSpoken || model.tags.includes('reasoning'),
+    // Set only for a low hold, which lowers the cap.
     minCap: 0,
   }
 }
@@ -247,7 +259,7 @@ type Refused = Exclude<HoldOutcome, { kind: 'held' }>
 async function placeLowHold(
   ledger: Ledger,
   admitted: Admitted,
-  dearest: Dearest,
+  dearest: ModelHold,
   asked: HoldRequest,
   refused: Refused,
 ): Promise<Held | Refusal> {
@@ -268,33 +280,24 @@ async function placeLowHold(
       if (outcome.kind === 'unavailable') return new Refusal(cannotCharge(outcome.retryAfterMs), admitted.limits)
       last = outcome
     }
-    if (amounts.length > 0 && spendableOf(last).amount < room.amount) continue
+    const hasLessRoom = amounts.length > 0 && spendableOf(last).amount < room.amount
+    if (hasLessRoom) continue
     const bounded = amounts.at(-1)?.amount ?? neededAmount(facts, inputTokens)
-    // For a long prompt the strict bound may exceed what the usual hold, an estimate, would have needed.
-    const needed = dearest.required < bounded ? dearest.required : bounded
-    return refusal(admitted, last, needed)
+    return refusal(admitted, last, lesser(dearest.required, bounded))
   }
 }
 
-/** The model for which most is held. */
-interface Dearest {
-  readonly model: OfferedModel
-  readonly facts: HoldFacts
-  readonly usual: HoldAmount
-  /** What must be free for the usual hold. */
-  readonly required: Nano
-  /** The facts of all models that may answer, if there are several. */
-  readonly factsOf: ReadonlyMap<OfferedModel, HoldFacts> | undefined
-}
-
 /** The largest context window of those that may answer. */
-function widest({ model, factsOf }: Dearest): { readonly contextTokens: number | undefined } {
-  const windows = [...(factsOf?.keys() ?? [model])].map(
+function widest({ model, factsByModel }: ModelHold): { readonly contextTokens: number | undefined } {
+  const windows = [...(factsByModel?.keys() ?? [model])].map(
     ({ contextTokens }) => contextTokens ?? Number.POSITIVE_INFINITY,
   )
   const max = Math.max(...windows)
   return { contextTokens: max === Number.POSITIVE_INFINITY ? undefined : max }
 }
+
+/** For a long prompt the strict bound may exceed what the usual hold, an estimate, would have needed. */
+const lesser = (usual: Nano, bounded: Nano): Nano => (usual < bounded ? usual : bounded)
 
 interface Spendable {
   readonly amount: Nano

@@ -1,17 +1,21 @@
-// The life of a request, for every surface, streamed or not. Each stage takes the value of the one before; none of them is
-// changed later. A stage may end the request with a failure in the caller's dialect. Whatever happens, it is recorded once.
+// The life of a request, for every surface, streamed or not. Each stage takes the value of the one before and may end the
+// request with a failure in the caller's dialect. Whatever happens, it is recorded once.
 //
-//   stage           takes                        gives
-//   admit           Exchange                     Admitted   whose it is, its Content, the routes that may serve it
-//   claimKey        Admitted                     the stored answer, if this request has run before
-//   placeHold       Admitted                     Held       its cost is reserved by a Hold
-//   attemptRoutes   Held                         Reply      of a provider, whole or an open stream, with its Meter
-//                                                NoReply    why none replied
-//   streamAnswer    Held, open or pending Reply  the bytes for the client, as they come
-//   settleReply     Held, End, Delivered         Settled    what was charged
+//   stage            takes                        gives
+//   admit            Exchange                     Admitted      whose it is, its Content, the routes that may serve it
+//   claimKey         Admitted                     the stored answer, if the request has run before and its answer was kept
+//   recallReasoning  Admitted                     nothing: adds kept reasoning to the Content
+//   placeHold        Admitted                     Held          its cost is reserved by a Hold
+//   confirmKey       Held                         nothing, or a Refusal if another replica took the key over
+//   attemptRoutes    Held                         Reply         of a provider, whole or an open stream, with its Meter. It is
+//                                                               in the caller's dialect, with its cost quoted and written in
+//                                                 NoReply       why none replied
+//   streamAnswer     Held, open or pending Reply  AnswerStream  the server runs it, and tells it when the client leaves
+//   settleReply      Held, End, Delivered         Settled       what was charged
 //
 // Exchange: the client's request and connection, the record, and what must be given back however the request ends.
 // Refusal: why a request is not sent. End: how an answer ended. Delivered: what the reply came to.
+// Only Content and Hold change after they are made: the body may be released, and the hold grows with a stream.
 
 import type { Dialect } from '../dialects/dialect.ts'
 import { assert, Failure } from '../kernel/failure.ts'
@@ -42,7 +46,6 @@ import {
   endWithError,
   goneAnswer,
   type Settled,
-  settle,
 } from './settlement.ts'
 import { type Admitted, type Held, Refusal } from './stages.ts'
 import {
@@ -177,7 +180,7 @@ export function createRunRequest(
   /** Ends a request that no provider replied to. A stream whose headers were sent early ends in `Pump` instead. */
   async function endWithoutReply(held: Held, why: NoReply): Promise<Answer> {
     if (why instanceof Failure) return endWithError(deps, held.exchange, why, held.limits)
-    await settle(deps, held, { ending: 'client left before content' }, undefined)
+    await settleReply(held, { ending: 'client left before content' }, undefined)
     return goneAnswer()
   }
 }
@@ -186,8 +189,8 @@ const complete: End = { ending: 'complete' }
 
 /** Recalls reasoning that a route needs again. */
 async function recallReasoning({ exchange, content, plan }: Admitted, kept: SessionReasoning): Promise<void> {
-  const isTranslated = plan.ordered.some(({ dialect }) => dialect.id !== exchange.surface.id)
-  if (isTranslated) await content.recallReasoning(kept)
+  const speaksAnother = plan.ordered.some(({ dialect }) => dialect.id !== exchange.surface.id)
+  if (speaksAnother) await content.recallReasoning(kept)
 }
 
 function isNoReply(reply: Reply | NoReply): reply is NoReply {

@@ -1,5 +1,5 @@
-// What the gateway learns from a reply for later requests: the health and speed of the route, where a conversation has its
-// prompt cache, and how many tokens a model makes of a byte.
+// Settles a request that was attempted (settlement.ts), and learns from its reply for later requests: the health and speed of
+// the route, where a conversation has its prompt cache, and how many tokens a model makes of a byte.
 
 import type { Usage } from '../kernel/usage.ts'
 import type { Health } from '../routing/health.ts'
@@ -27,6 +27,7 @@ export function createSettleReply(deps: SettleReplyDependencies): SettleReply {
       learnTokens(held, delivered)
       learnRoute(held, end.why, delivered)
     }
+    // The record is complete before the commit begins; the warning need not wait for its end.
     const settled = settle(deps, held, end, delivered)
     if (delivered) warnImplausible(record, delivered.reply.candidate)
     return settled

@@ -1,6 +1,7 @@
 // How a request ends: what each ending costs (a table), the charge, and the record. An admitted request ends exactly once,
 // and its hold, its place among the running requests and its idempotency key are given back here, by one of these:
 //
+//   endRefused      a stage refused it: endWithError, or endClientLeft if the client has left meanwhile
 //   settle          a provider was called, or a stream's headers were sent: charges or releases the hold by the ending
 //   endWithError    nothing of an answer went out: refused, no provider answered, or a defect; returns an error response
 //   endFailed       a stream could not be settled because of a defect: returns the failure for an error event
@@ -325,13 +326,10 @@ function release(deps: SettlementDependencies, exchange: Exchange): void {
   const { log, requests, idempotencyKeys } = deps
   const { key, record, hold } = exchange
   exchange.hasEnded = true
+  // The ledger keeps a hold whose settlement was begun: only that can end it.
   void hold?.release((error) => log.warn('a hold could not be released; the reaper ends it', { error: String(error) }))
   if (key && exchange.mayBeCharged) idempotencyKeys.leaveUnresolved(key)
-  else if (key) {
-    idempotencyKeys
-      .abandon(key)
-      .catch((error) => log.warn('an idempotency key could not be freed', { error: String(error) }))
-  }
+  else if (key) void idempotencyKeys.abandon(key)
   requests.write(record)
   giveBackSlot(exchange)
   report(deps, record)

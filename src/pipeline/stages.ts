@@ -1,4 +1,5 @@
-// What is known of a request at each stage: run.ts says which stage makes which. None is changed later.
+// What is known of a request at each stage: run.ts says which stage makes which. Of all this, only Content and Hold change
+// after they are made.
 
 import type { Envelope, Warning } from '../dialects/canonical/translation.ts'
 import type { LimitViews } from '../dialects/dialect.ts'

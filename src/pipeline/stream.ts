@@ -93,7 +93,8 @@ class Pump implements AnswerStream, Watched {
     const { hold } = this.#held
     const { reader, relay } = stream
     const mustGrow = () => relay.outputBytes >= hold.growAtBytes
-    // Nearly every event of every stream comes this way, so it makes no promise.
+    // Nearly every event of every stream comes this way, so it makes no promise. Returns undefined to be given the next piece,
+    // `nothing` to end the read because there is more to do below, or the piece itself, which the read then returns unused.
     const take = (piece: Uint8Array): Uint8Array | undefined => {
       if (this.#isOver()) return piece
       this.#forward(sink, stream, relay.push(piece))
@@ -123,7 +124,7 @@ class Pump implements AnswerStream, Watched {
     if (source.kind === 'pending') void sink.write(keepAliveComment)
     const reply = source.kind === 'open' ? source.stream : await source.reply
     if (this.#isOver()) {
-      // The client left before a provider had answered; nothing else would end the call.
+      // The client left just as a provider began to reply; its attempt, which would have ended the call, is over.
       abortReply(reply)
       return
     }

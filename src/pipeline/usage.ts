@@ -1,7 +1,7 @@
 // Validates reported usage and estimates what is missing. A count above what the request allows is implausible, and so is
 // a count of zero for an answer with content. The implausible part is replaced by an estimate from the relayed bytes, which
 // never exceeds the bound either. Both lanes use the same functions, so the same reply costs the same on both. `quoteUsage`
-// and `usageOfPart` in request.ts apply them to a request.
+// and `usageOfPart` of the Meter apply them to a reply.
 
 import type { StreamRelay } from '../dialects/byte-lane/relay.ts'
 import type { Envelope } from '../dialects/canonical/translation.ts'

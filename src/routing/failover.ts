@@ -201,6 +201,7 @@ class Progress {
 
   next(): Next | undefined {
     if (this.#last && this.#mustStop(this.#last)) return undefined
+    // A replay comes before a final fault: a refusal of reasoning that was then removed is the caller's fault by its class.
     return this.#replay() ?? (this.isFinal ? undefined : (this.#nextRoute() ?? this.#retry()))
   }
 

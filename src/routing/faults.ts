@@ -32,7 +32,7 @@ export const faultTable = {
   'too large': { tryNext: true },
   /** The request itself is at fault: every route would refuse it. */
   "caller's fault": { tryNext: false },
-  /** The request asks for something this route's dialect or model cannot carry; nothing was sent. */
+  /** The request asks for something this route's dialect, model or host cannot serve; nothing was generated. */
   'cannot carry the request': { tryNext: true },
   /** The request's deadline came before the route's: earlier attempts used up the time. */
   'had too little time': { tryNext: false },

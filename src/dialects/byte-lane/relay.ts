@@ -36,7 +36,7 @@ export interface StreamRelay {
   readonly awaitsUsage?: boolean
   /** The reply is not a stream: `terminal` is all of it. */
   readonly isWhole?: boolean
-  /** The terminal bytes, withheld until the charge is durable. */
+  /** The last bytes, withheld until the charge is durable: of a chat stream `[DONE]`; its stop reason and cost went before. */
   readonly terminal: Uint8Array
   /** The usage of a complete reply, or the running usage if the provider reports it continuously; undefined before. */
   readonly usage: Usage | undefined

@@ -44,7 +44,7 @@ export abstract class BlockRenderer implements StreamRenderer {
     }
   }
 
-  /** Must ignore a second start, which happens if a fallback provider follows one that had already started. */
+  /** Must ignore a second start: the end of a reply starts it too, in case no start came. */
   protected abstract start(id: string | undefined, reported: Usage | undefined): string
   protected abstract startBlock(block: ReplyBlock): string
   /** Writes a piece of the open block's text, thinking or arguments; never ''. */

@@ -272,7 +272,7 @@ export class WalletBook {
     assert(due >= 0n, 'a charge is not negative')
     const hold = this.#open(requestId)
     if (!hold) return undefined
-    // Reserve the rest now, so that the later commit is covered whatever happens before it.
+    // Reserve the rest now, so that the later commit is covered whatever happens before it. A quote has done so already.
     this.#coverOverrun(hold, due - hold.amount)
     hold.charge = (due < hold.amount ? due : hold.amount) as Nano
     return hold as Claim
