@@ -10,7 +10,7 @@ import {
   valuesText,
 } from './setting.ts'
 
-const facts: ProcessFacts = { cwd: '/work', stdoutIsTerminal: true, usesPostgres: false }
+const facts: ProcessFacts = { cwd: '/srv', stdoutIsTerminal: true, usesPostgres: false }
 
 const inMinutes = z.codec(z.number().min(0).max(60), z.int(), { decode: (m) => m * 60, encode: (s) => s / 60 })
 
@@ -43,7 +43,7 @@ test('gives the values of Config, converted and with defaults', () => {
   // @ts-expect-error A setting without a default may be undefined.
   const wrong: number = byDefault.limit
   expect([seconds, limit, form, wrong]).toEqual([120, undefined, 'a', undefined])
-  expect(byDefault).toMatchObject({ port: 8, folder: '/work/here', hosts: [], price: '1.00' })
+  expect(byDefault).toMatchObject({ port: 8, folder: '/srv/here', hosts: [], price: '1.00' })
   expect(settingValues(rows, { form: 'b', limit: 3, folder: '/there' }, facts)).toMatchObject({
     form: 'b',
     limit: 3,
