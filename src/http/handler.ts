@@ -157,10 +157,7 @@ function createServe(deps: HandlerDependencies): PathHandler {
         ? guard(surface, () => deps.models(request, surface, addressOf(request), encodedModel))
         : refuse(surface, unknownPath(request, path, settings.current))
   }
-  return async (request, sentPath, socket) => {
-    const path = publicPath(sentPath)
-    const route = routes[path]
-    if (route) return route(request, sentPath, socket)
+  const serveOther = async (request: ClientRequest, sentPath: string, path: string, socket: SocketControl) => {
     for (const { dialect, matchPath } of surfaceList) {
       const match = matchPath?.(sentPath)
       if (match) return serveModelPath(dialect, match)(request, sentPath, socket)
@@ -192,6 +189,11 @@ function createServe(deps: HandlerDependencies): PathHandler {
     if (managed) return managed
     if (deps.notFound && isForPeople(request)) return withRequestId(await deps.notFound(request))
     return refuse(surface, unknownPath(request, sentPath, settings.current))
+  }
+  return (request, sentPath, socket) => {
+    const path = publicPath(sentPath)
+    const route = routes[path]
+    return route ? route(request, sentPath, socket) : serveOther(request, sentPath, path, socket)
   }
 }
 

@@ -97,7 +97,9 @@ export async function admit(
   if (misattributed) return new Refusal(misattributed)
 
   const { envelope } = sent
-  const routes = await chooseRoutes(deps, exchange, caller, envelope)
+  const ownKeys = await deps.credentials.find(caller.workspaceId)
+  const offer = deps.catalog.current.offer.with(ownKeys, caller.priceList)
+  const routes = chooseRoutes(deps, offer, exchange, caller, envelope)
   if (routes instanceof Failure) return new Refusal(routes)
   const { model, models, candidates, warnings } = routes
   const content = new Content(sent, surface, candidates, deps.tagContent(caller.workspaceId))
@@ -108,7 +110,8 @@ export async function admit(
 
   const conversationKey =
     session && candidates.length > 1 ? `${caller.workspaceId} ${model.id} ${session.id}` : undefined
-  const plan = await planRoutes(deps, routes, conversationKey)
+  const stickyRoute = conversationKey === undefined ? undefined : await deps.sticky.find(conversationKey)
+  const plan = planRoutes(deps, routes, conversationKey, stickyRoute)
   record.candidates = candidateRecords(plan)
   const keepsReasoning = surface.losesReasoning && sessions.keepReasoning
   return {
@@ -257,22 +260,21 @@ interface Choice {
 /** What may serve the request. */
 interface Routes extends Pick<Admitted, 'model' | 'models' | 'warnings'> {
   /** For each model, in the order in which the caller named them. */
-  readonly choices: readonly [Choice, ...Choice[]]
+  readonly choices: readonly Choice[]
   /** All of them, healthy or not. */
   readonly candidates: readonly Candidate[]
   /** Providers that the caller wants first. */
   readonly order: readonly string[] | undefined
 }
 
-async function chooseRoutes(
-  deps: AdmitDependencies,
+function chooseRoutes(
+  { settings }: AdmitDependencies,
+  offer: WorkspaceOffer,
   { record, surface, http }: Exchange,
   caller: Caller,
   envelope: Envelope,
-): Promise<Routes | Failure> {
-  const { providerChoice } = deps.settings.current
-  const own = await deps.credentials.find(caller.workspaceId)
-  const offer = deps.catalog.current.offer.with(own, caller.priceList)
+): Routes | Failure {
+  const { providerChoice } = settings.current
   const resolved = resolveModels(offer, caller, envelope)
   if (resolved instanceof Failure) {
     record.requestedModel = shorten(envelope.model)
@@ -293,15 +295,15 @@ async function chooseRoutes(
     const wanted = providerChoice ? (suffix ?? (preferences && policyOf(preferences))) : undefined
     choices.push({ candidates, policy: wanted ?? each.routing })
   }
-  const [first, ...others] = choices
+  const [first] = choices
   assert(first, 'a request has a model')
   const hasPreferences = envelope.providers || resolved.some(hasPolicy)
   const warnings = hasPreferences ? preferenceWarnings(providerChoice, envelope) : noWarnings
   if (warnings.length > 0 && isStrict(http.headers)) return strictRefusal(warnings)
-  const isOne = others.length === 0
+  const isOne = choices.length === 1
   const candidates = isOne ? first.candidates : choices.flatMap((choice) => choice.candidates)
   const models = isOne ? [model] : [...new Set(candidates.map((candidate) => candidate.model))]
-  return { model, models, warnings, candidates, choices: [first, ...others], order: preferences?.order }
+  return { model, models, warnings, candidates, choices, order: preferences?.order }
 }
 
 const noWarnings: readonly Warning[] = []
@@ -313,18 +315,18 @@ function preferenceWarnings(isAllowed: boolean, { providers }: Envelope): readon
   return (providers?.dropped ?? []).map((name) => ({ code: 'provider_option_dropped', field: `/provider/${name}` }))
 }
 
-async function planRoutes(
-  { health, retryBudget, sticky }: AdmitDependencies,
+function planRoutes(
+  { health, retryBudget }: AdmitDependencies,
   { candidates, choices, order }: Routes,
   conversation: string | undefined,
-): Promise<HealthPlan<Candidate>> {
+  sticky: string | undefined,
+): HealthPlan<Candidate> {
   if (candidates.length === 1) return health.plan(candidates)
-  const route = conversation === undefined ? undefined : await sticky.find(conversation)
   const probes = retryBudget.level() >= 1 ? 'on' : 'off'
-  const [{ candidates: preferred, policy }, ...others] = choices
-  const first = health.plan(preferred, { sticky: route, conversation, probes, policy })
-  const rest = others.map((each) => health.plan(each.candidates, { probes, policy: each.policy }))
-  const plans = order ? [first, ...rest].map((plan) => inOrder(plan, order)) : [first, ...rest]
+  const plans = choices.map(({ candidates: each, policy }, i) => {
+    const plan = health.plan(each, i === 0 ? { sticky, conversation, probes, policy } : { probes, policy })
+    return order ? inOrder(plan, order) : plan
+  })
   return plans.length === 1 && plans[0] ? plans[0] : joinPlans(plans)
 }
 
