@@ -112,7 +112,7 @@ export function createHandler(deps: HandlerDependencies): Handler {
     const isLast = shutdown.phase !== 'serving'
     const cors = corsHeaders(request, path, settings.current.corsOrigins)
     const answer = cors && request.method === 'OPTIONS' ? preflight(request) : await serve(request, path, socket)
-    Object.assign(answer.headers, cors)
+    if (cors) Object.assign(answer.headers, cors)
     return isLast ? withClose(answer) : answer
   }
 }
