@@ -6,10 +6,10 @@ import type { RequestId } from '../kernel/ids.ts'
 import type { HeaderReader, RequestHeaders } from '../wire/http-message.ts'
 import type { JsonSpan } from '../wire/json.ts'
 import type { EditedRequest, RequestEdits } from './byte-lane/edits.ts'
-import type { RelayContext, RelayReply, StreamRelay } from './byte-lane/relay.ts'
 import type { Embeddings, UpstreamEmbeddings } from './canonical/embeddings.ts'
 import type { ProviderFault } from './canonical/faults.ts'
 import type { EventNumbering, SentRequest, Translation, UpstreamTranslation } from './canonical/translation.ts'
+import type { RelayContext, RelayReply, StreamRelay } from './reply/relay.ts'
 
 export const dialectIds = ['openai-chat', 'anthropic-messages', 'gemini', 'openai-responses'] as const
 export type DialectId = (typeof dialectIds)[number]

@@ -3,9 +3,9 @@
 // the client never sees.
 
 import type { RouteTimeouts } from '../catalog/model.ts'
-import type { StreamRelay } from '../dialects/byte-lane/relay.ts'
 import { replyFault } from '../dialects/canonical/faults.ts'
 import type { Envelope, Warning } from '../dialects/canonical/translation.ts'
+import type { StreamRelay } from '../dialects/reply/relay.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { Failpoint } from '../kernel/failpoint.ts'
 import { assert, Failure } from '../kernel/failure.ts'

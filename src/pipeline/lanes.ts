@@ -14,7 +14,6 @@
 
 import { hasRow } from '../catalog/price.ts'
 import { type HostedTools, mustStream, type RequestEdits } from '../dialects/byte-lane/edits.ts'
-import type { RelayReply, StreamRelay } from '../dialects/byte-lane/relay.ts'
 import type { Conversation } from '../dialects/canonical/conversation.ts'
 import { type ProviderFault, replyFault } from '../dialects/canonical/faults.ts'
 import type { ReplyEvent, Stop } from '../dialects/canonical/reply.ts'
@@ -30,6 +29,7 @@ import {
   type Warning,
 } from '../dialects/canonical/translation.ts'
 import type { Dialect, UpstreamDialect } from '../dialects/dialect.ts'
+import type { RelayReply, StreamRelay } from '../dialects/reply/relay.ts'
 import { ReplyMapper, UsageMeter } from '../dialects/reply/stages.ts'
 import { placeMarks } from '../dialects/request/cache-marks.ts'
 import { paramOf, WarningList } from '../dialects/request/fields.ts'

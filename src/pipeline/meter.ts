@@ -3,8 +3,8 @@
 // until it is settled. The table in settlement.ts decides whether the whole reply or a part of it is billed.
 
 import { cacheSavings, freePrice, hasRow, type Price, pricedUnits } from '../catalog/price.ts'
-import type { RelayContext } from '../dialects/byte-lane/relay.ts'
 import type { ContentTags, Envelope, RenderContext, StateEcho } from '../dialects/canonical/translation.ts'
+import type { RelayContext } from '../dialects/reply/relay.ts'
 import { assert } from '../kernel/failure.ts'
 import type { RequestId } from '../kernel/ids.ts'
 import { buckets, totalInputTokens, type UnitCounts, type Usage } from '../kernel/usage.ts'

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { createJumpClock } from '../../test/parts/jump-clock.ts'
-import type { StreamRelay } from '../dialects/byte-lane/relay.ts'
 import { openaiChat } from '../dialects/openai-chat/index.ts'
+import type { StreamRelay } from '../dialects/reply/relay.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { noFailpoint } from '../kernel/failpoint.ts'
 import { Failure } from '../kernel/failure.ts'

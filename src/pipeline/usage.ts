@@ -3,8 +3,8 @@
 // never exceeds the bound either. Both lanes use the same functions, so the same reply costs the same on both. `quoteUsage`
 // and `usageOfPart` of the Meter apply them to a reply.
 
-import type { StreamRelay } from '../dialects/byte-lane/relay.ts'
 import type { Envelope } from '../dialects/canonical/translation.ts'
+import type { StreamRelay } from '../dialects/reply/relay.ts'
 import type { Clock } from '../kernel/clock.ts'
 import {
   countsOfSide,

@@ -2,7 +2,7 @@
 // failure behind them is a separate record that any reader can recognise. Never half an event, never a made-up end.
 
 import { describe, expect, test } from 'bun:test'
-import type { StreamRelay } from '../../src/dialects/byte-lane/relay.ts'
+import type { StreamRelay } from '../../src/dialects/reply/relay.ts'
 import { Failure } from '../../src/kernel/failure.ts'
 import { type SseEvent, SseReader } from '../../src/wire/sse.ts'
 import { context } from '../parts/reply-events.ts'

@@ -4,7 +4,7 @@ import type { Failure } from '../../kernel/failure.ts'
 import { noTokens, type Usage } from '../../kernel/usage.ts'
 import type { RequestHeaders } from '../../wire/http-message.ts'
 import type { EditedRequest, RequestEdits } from '../byte-lane/edits.ts'
-import type { RelayReply } from '../byte-lane/relay.ts'
+import type { RelayReply } from '../reply/relay.ts'
 import type { ProviderFault } from './faults.ts'
 import type { Envelope, RenderContext, SentRequest, Target, Warning } from './translation.ts'
 

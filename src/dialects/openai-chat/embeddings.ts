@@ -5,7 +5,7 @@ import type { Failure } from '../../kernel/failure.ts'
 import { tokenCount, totalInputTokens, type Usage } from '../../kernel/usage.ts'
 import { utf8Text } from '../../wire/bytes.ts'
 import { BodyEdits } from '../byte-lane/edits.ts'
-import { createReplyRelay, type RelayReply } from '../byte-lane/relay.ts'
+import { createReplyRelay } from '../byte-lane/relay.ts'
 import {
   base64Vector,
   type Embeddings,
@@ -25,6 +25,7 @@ import {
   recordOf,
 } from '../canonical/json.ts'
 import type { RenderContext, SentRequest } from '../canonical/translation.ts'
+import type { RelayReply } from '../reply/relay.ts'
 import {
   envelopeOf,
   parseBody,

@@ -4,9 +4,10 @@
 
 import type { Usage } from '../../../kernel/usage.ts'
 import { JsonEdits, JsonNode, peekJson } from '../../../wire/json.ts'
-import { isPresent, nameModel, RecordRelay, type RelayReply, readReply } from '../../byte-lane/relay.ts'
+import { isPresent, nameModel, RecordRelay, readReply } from '../../byte-lane/relay.ts'
 import { type ProviderFault, replyFault } from '../../canonical/faults.ts'
 import { isRecord, listOf, recordOf, textOf } from '../../canonical/json.ts'
+import type { RelayReply } from '../../reply/relay.ts'
 import { readErrorObject } from '../errors.ts'
 import { readUsage, renderUsage } from '../usage.ts'
 import { finishFault, hasEnded } from './parse.ts'
