@@ -137,6 +137,6 @@ export async function admitCaller(
   if (!allowsSource(caller, address)) return sourceFailure(caller, address)
   const admission = await limiter.admit(caller.limits, 0)
   if (admission.kind === 'refused') return limitFailure(admission)
-  admission.end(undefined)
+  admission.end(0)
   return caller
 }

@@ -66,10 +66,9 @@ export interface Admission {
   readonly state: LimitStates
   /**
    * Call exactly once, when the request is over: frees its concurrent slot and replaces the estimate by the tokens
-   * really used. More than estimated may leave a debt; undefined, for a request that never reached a provider, counts
-   * no tokens. The request itself stays counted.
+   * really used, 0 if there was no reply. More than estimated may leave a debt. The request itself stays counted.
    */
-  end(actualTokens: number | undefined): void
+  end(actualTokens: number): void
 }
 
 export interface Refused extends Obstacle {
@@ -117,7 +116,7 @@ export function createAdmission(state: LimitStates, end: (actualTokens: number) 
   return {
     kind: 'admitted',
     state,
-    end(actualTokens = 0) {
+    end(actualTokens) {
       assert(!ended, 'an admission ends once')
       ended = true
       end(wholeTokens(actualTokens))

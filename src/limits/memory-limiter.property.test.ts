@@ -86,7 +86,7 @@ class Schedule {
     return verdict
   }
 
-  end(which: number, tokens: number | undefined) {
+  end(which: number, tokens: number) {
     const [ended] = this.running.splice(which % Math.max(1, this.running.length), 1)
     ended?.admission.end(tokens)
     return ended

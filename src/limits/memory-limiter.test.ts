@@ -35,7 +35,7 @@ test('requests without limits share one admission, and nothing is remembered', (
   expect(limiter.admit([], 5)).toBe(first)
   expect(admitted(first).state).toEqual({})
   admitted(first).end(3)
-  admitted(first).end(undefined)
+  admitted(first).end(0)
   expect(limiter.scopeCount).toBe(0)
 })
 
@@ -98,7 +98,7 @@ test('concurrent requests count until they end, and the suggested wait is a seco
   expect(refused(limiter.admit(others, 0)).scope.kind).toBe('project')
   pass(3_600_000)
   refused(limiter.admit(scopes, 0))
-  first.end(undefined)
+  first.end(0)
   admitted(limiter.admit(scopes, 0))
   refused(limiter.admit(scopes, 0))
 })
@@ -106,8 +106,8 @@ test('concurrent requests count until they end, and the suggested wait is a seco
 test('an admission ends once', () => {
   const { limiter } = createBench()
   const admission = admitted(limiter.admit([key({ concurrentRequests: 1 })], 0))
-  admission.end(undefined)
-  expect(() => admission.end(undefined)).toThrow('an admission ends once')
+  admission.end(0)
+  expect(() => admission.end(0)).toThrow('an admission ends once')
 })
 
 test('tokens are reserved by the estimate and corrected by the count, in every scope', () => {
@@ -128,7 +128,7 @@ test('tokens are reserved by the estimate and corrected by the count, in every s
 test('a request that never reached a provider counts no tokens, but counts as a request', () => {
   const { limiter } = createBench()
   const scopes = [key({ requestsPerMinute: 2, tokensPerMinute: 100 })]
-  admitted(limiter.admit(scopes, 100)).end(undefined)
+  admitted(limiter.admit(scopes, 100)).end(0)
   const second = admitted(limiter.admit(scopes, 100))
   expect(second.state.requests?.remaining).toBe(0)
 })

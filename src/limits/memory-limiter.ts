@@ -115,7 +115,7 @@ export function arriveHere(
 
 /** Ends a request that could not be served. A refused one counted nothing. */
 function endUnused(verdict: Verdict): void {
-  if (verdict.kind === 'admitted') verdict.end(undefined)
+  if (verdict.kind === 'admitted') verdict.end(0)
 }
 
 /** Counts a request in all of its scopes, or in none. */

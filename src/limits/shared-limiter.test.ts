@@ -94,7 +94,7 @@ test('three limiters together admit exactly what one would', async () => {
   const verdicts = await Promise.all(asked)
   const admitted = verdicts.filter((verdict) => verdict.kind === 'admitted')
   expect(admitted).toHaveLength(70)
-  for (const admission of admitted) admission.end(undefined)
+  for (const admission of admitted) admission.end(0)
   await Promise.all(bench.limiters.map((limiter) => limiter.settled()))
   // 100 a minute, 70 made.
   expect((await exhaust(limiterOf(bench, 1), scope)).count).toBe(30)
@@ -203,7 +203,7 @@ test('running requests count on the share, no matter who admitted them', async (
   bench.store.behaviour = storeFails
   // Two requests run in its share of 3.
   expect((await exhaust(limiter, scope)).count).toBe(1)
-  first?.end(undefined)
+  first?.end(0)
   expect((await exhaust(limiter, scope)).count).toBe(1)
   bench.store.behaviour = () => {}
   await untilShared(limiter)
@@ -254,7 +254,7 @@ test('scopes with nothing taken are forgotten as others come', async () => {
   const limiter = limiterOf(bench, 0)
   for (let n = 0; n < 500; n++) {
     const verdict = await limiter.admit([key({ requestsPerMinute: 60 }, String(n))], 0)
-    if (verdict.kind === 'admitted') verdict.end(undefined)
+    if (verdict.kind === 'admitted') verdict.end(0)
     bench.nowMs += 1000
   }
   expect(limiter.scopeCount).toBeLessThan(10)

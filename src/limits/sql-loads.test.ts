@@ -63,7 +63,7 @@ describe.skipIf(findPostgresPrograms() === undefined)('limits in postgres', () =
     const limiter = createLimiter(database)
     const idle = await limiter.admit([key({ concurrentRequests: 5 }, 'idle')], 0)
     await limiter.admit([key({ requestsPerMinute: 1 }, 'used')], 0)
-    if (idle.kind === 'admitted') idle.end(undefined)
+    if (idle.kind === 'admitted') idle.end(0)
     await limiter.settled()
     await Bun.sleep(5)
     expect(await clearDrained(database)).toBe(1)

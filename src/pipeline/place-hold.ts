@@ -269,10 +269,13 @@ async function placeLowHold(
   const inputTokens = boundedInputTokens(content.body, content.sentConversation(), window) + content.recalledBytes
   const facts = { ...dearest.facts, minCap: minCapOf(admitted) }
   let last = refused
-  // The wallet and each limit have their own room; repeat while another one with less room refuses.
-  for (let room = spendableOf(refused); ; room = spendableOf(last)) {
-    const amounts = holdsWithin(facts, inputTokens, room.amount)
-    for (const hold of amounts) {
+  let room: Spendable
+  let holds: readonly HoldAmount[]
+  // The wallet and each limit have their own room: as long as one with less than the last refuses, its room is tried.
+  do {
+    room = spendableOf(last)
+    holds = holdsWithin(facts, inputTokens, room.amount)
+    for (const hold of holds) {
       const outcome = await ledger.hold({ ...asked, amount: hold.amount, requiredFree: hold.amount })
       if (outcome.kind === 'held') {
         return held(ledger, admitted, { ...dearest, facts }, { ...hold, within: room.of }, outcome)
@@ -280,11 +283,9 @@ async function placeLowHold(
       if (outcome.kind === 'unavailable') return new Refusal(cannotCharge(outcome.retryAfterMs), admitted.limits)
       last = outcome
     }
-    const hasLessRoom = amounts.length > 0 && spendableOf(last).amount < room.amount
-    if (hasLessRoom) continue
-    const bounded = amounts.at(-1)?.amount ?? neededAmount(facts, inputTokens)
-    return refusal(admitted, last, lesser(dearest.required, bounded))
-  }
+  } while (holds.length > 0 && spendableOf(last).amount < room.amount)
+  const bounded = holds.at(-1)?.amount ?? neededAmount(facts, inputTokens)
+  return refusal(admitted, last, lesser(dearest.required, bounded))
 }
 
 /** The largest context window of those that may answer. */

@@ -336,11 +336,9 @@ function release(deps: SettlementDependencies, exchange: Exchange): void {
 }
 
 /** Gives back the connection and the place among the running requests. */
-function giveBackSlot({ connection, slot, record, attempts }: Exchange): void {
+function giveBackSlot({ connection, slot, record: { usage } }: Exchange): void {
   connection.rearm()
-  const { usage } = record
-  const tokens = usage && totalInputTokens(usage) + usage.outputTokens
-  slot?.end(tokens ?? (attempts.count > 0 ? 0 : undefined))
+  slot?.end(usage ? totalInputTokens(usage) + usage.outputTokens : 0)
 }
 
 function report({ log, observe }: SettlementDependencies, record: RequestRecord): void {

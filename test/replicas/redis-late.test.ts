@@ -48,7 +48,7 @@ async function startReplicas(timeoutsMs: readonly [number, number, number]): Pro
       })
       // Its script is known to the server from here on.
       const first = await limiter.admit([keyScope('key_0')], 0)
-      if (first.kind === 'admitted') first.end(undefined)
+      if (first.kind === 'admitted') first.end(0)
       await untilShared(limiter)
       return { network, limiter, redis }
     }),
@@ -90,7 +90,7 @@ async function askInTime(replica: Replica): Promise<readonly Admission[]> {
 }
 
 const endAll = (admissions: readonly Admission[]) => {
-  for (const admission of admissions) admission.end(undefined)
+  for (const admission of admissions) admission.end(0)
 }
 
 describe.skipIf(findRedisProgram() === undefined)('redis that answers late', () => {

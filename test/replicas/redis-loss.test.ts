@@ -49,7 +49,7 @@ async function startLoad(url: string): Promise<Load> {
       const verdict = await limiter.admit([scope], 0)
       if (verdict.kind === 'admitted') {
         load.admitted++
-        verdict.end(undefined)
+        verdict.end(0)
       }
       await Bun.sleep(1)
     }

@@ -393,13 +393,13 @@ interface Entry {
   readonly settlement: Settlement
   readonly row: RequestRow
   readonly submittedMs: number
-  /** Its caller has got `unknown`. */
-  isOverdue: boolean
-  /** Called once, at the end. */
-  resolve(end: SettleEnd | Promise<SettleEnd>): void
-  /** Answers the caller before the end is known. */
-  answer(outcome: SettleOutcome): void
+  /** Resolves the call to `settle`; a promise that is rejected rejects it. */
+  readonly resolve: Resolve<SettleOutcome>
+  /** Set if that was resolved with `unknown`: resolves the end that its caller got a promise of. */
+  resolveLate?: Resolve<SettleEnd>
 }
+
+type Resolve<Value> = (value: Value | Promise<Value>) => void
 
 class Settlements {
   #queue: Entry[] = []
@@ -442,12 +442,10 @@ class Settlements {
     await this.#busy
   }
 
-  #submit(claim: Claim, settlement: Settlement, answer: Entry['answer']): void {
+  #submit(claim: Claim, settlement: Settlement, resolve: Entry['resolve']): void {
     const row = chargedRow(settlement, claim.workspaceId, claim.charge, claim.budgetNames)
     const submittedMs = this.options.clock.monotonicMs()
-    // A promise that is rejected rejects the call.
-    const resolve = answer as Entry['resolve']
-    this.#queue.push({ claim, settlement, row, submittedMs, isOverdue: false, answer, resolve })
+    this.#queue.push({ claim, settlement, row, submittedMs, resolve })
     this.#busy ??= this.#work()
   }
 
@@ -463,8 +461,8 @@ class Settlements {
         continue
       }
       // Overdue entries are not retried: their callers have already got an error.
-      this.#giveUp(batch.filter((entry) => entry.isOverdue))
-      this.#queue.unshift(...batch.filter((entry) => !entry.isOverdue))
+      this.#giveUp(batch.filter(isOverdue))
+      this.#queue.unshift(...batch.filter((entry) => !isOverdue(entry)))
       this.#giveUpOld()
       await timers.wait(pauseMs)
       pauseMs = Math.min(2 * pauseMs, retryMaxMs)
@@ -475,17 +473,17 @@ class Settlements {
   /** False = the store failed, nothing was written, and the batch may be tried again. */
   async #commit(batch: readonly Entry[]): Promise<boolean> {
     const { journal, writeHealth } = this.options
-    const end = writeHealth.begin()
+    const endWrite = writeHealth.begin()
     this.#running = batch
     const watch = setInterval(() => this.#giveUpOld(), watchMs)
     try {
       await journal.append(batch.map(({ row }) => row))
-      end('committed')
+      endWrite('committed')
     } catch (thrown) {
-      end('failed', thrown)
+      endWrite('failed', thrown)
       if (isStoreUnavailable(thrown)) return false
       // Retrying does not help against a defect of ours.
-      for (const entry of batch) entry.resolve(this.#endDefective(entry, thrown))
+      for (const entry of batch) end(entry, this.#endDefective(entry, thrown))
       return true
     } finally {
       clearInterval(watch)
@@ -505,7 +503,7 @@ class Settlements {
       } catch (thrown) {
         defects.push(thrown)
       }
-      entry.resolve(this.#endCommitted(entry))
+      end(entry, this.#endCommitted(entry))
     }
     // Only now, when every other settlement of this commit has its result.
     for (const thrown of defects) onBroken(thrown)
@@ -546,28 +544,35 @@ class Settlements {
     const old = this.#queue.filter(isOld)
     if (old.length > 0) this.#queue = this.#queue.filter((entry) => !isOld(entry))
     this.#giveUp(old)
-    for (const entry of this.#running) if (!entry.isOverdue && isOld(entry)) this.#answerUnknown(entry)
+    for (const entry of this.#running) if (!isOverdue(entry) && isOld(entry)) this.#resolveUnknown(entry)
   }
 
   /** Not committed, and never will be. */
   #giveUp(entries: readonly Entry[]): void {
     for (const entry of entries) {
       this.options.book.drop(entry.claim)
-      entry.resolve(unavailable)
+      end(entry, unavailable)
     }
   }
 
   /** Its commit has not come back from the disk in time and may still succeed. */
-  #answerUnknown(entry: Entry): void {
+  #resolveUnknown(entry: Entry): void {
     const { promise, resolve } = Promise.withResolvers<SettleEnd>()
     const end = promise.catch((thrown) => {
       this.options.onFault(`the settlement of ${entry.claim.requestId} could not be ended`, thrown)
       return undefined
     })
-    entry.isOverdue = true
-    entry.resolve = resolve
-    entry.answer({ kind: 'unknown', retryAfterMs: unavailable.retryAfterMs, end })
+    entry.resolveLate = resolve
+    entry.resolve({ kind: 'unknown', retryAfterMs: unavailable.retryAfterMs, end })
   }
+}
+
+function isOverdue({ resolveLate }: Entry): boolean {
+  return resolveLate !== undefined
+}
+
+function end({ resolve, resolveLate = resolve }: Entry, ended: SettleEnd | Promise<SettleEnd>): void {
+  resolveLate(ended)
 }
 
 // ── Top-ups and corrections ──
