@@ -1,5 +1,6 @@
 // The project's performance targets, and whether a run met them. Every target is a ratio to a contender measured in the same
-// rounds, because absolute figures depend on the machine. Ratios to other gateways are reported without a target
+// rounds, because absolute figures depend on the machine. Nothing gets slower than an earlier commit, and people do not
+// notice the gateway; ratios of CPU to floors and to other gateways are reported without a target
 // (docs/decisions/performance.md).
 
 import type { Cell } from './cells.ts'
@@ -24,9 +25,9 @@ const EVENT = 'CPU per stream event'
 const TRANSLATED_EVENT = `${EVENT}, translated`
 
 const LIMITS: readonly Limit[] = [
-  { metric: 'cpuMicrosPerRequest', cell: 'chat', to: 'bare-durable', most: 1.6, text: REQUEST },
-  { metric: 'cpuMicrosPerRequest', cell: 'chat-1c', to: 'bare-durable', most: 1.6, text: REQUEST },
-  { metric: 'cpuMicrosPerRequest', cell: 'chat', of: 'unbilled', to: 'bare', most: 1.7, text: `${REQUEST}, unbilled` },
+  { metric: 'cpuMicrosPerRequest', cell: 'chat', to: 'bare-durable', text: REQUEST },
+  { metric: 'cpuMicrosPerRequest', cell: 'chat-1c', to: 'bare-durable', text: REQUEST },
+  { metric: 'cpuMicrosPerRequest', cell: 'chat', of: 'unbilled', to: 'bare', text: `${REQUEST}, unbilled` },
   { metric: 'cpuMicrosPerRequest', cell: 'chat', to: 'busbar', text: REQUEST },
   { metric: 'cpuMicrosPerRequest', cell: 'chat', of: 'unbilled', to: 'busbar', text: `${REQUEST}, unbilled` },
   { metric: 'cpuMicrosPerRequest', cell: 'chat', to: 'bifrost', text: REQUEST },
@@ -37,11 +38,11 @@ const LIMITS: readonly Limit[] = [
   { metric: 'requestsPerSecond', cell: 'chat', to: 'bifrost', text: THROUGHPUT },
   { metric: 'requestsPerSecond', cell: 'chat', to: 'portkey', text: THROUGHPUT },
   { metric: 'requestsPerSecond', cell: 'chat', to: 'litellm', text: THROUGHPUT },
-  { metric: 'cpuMicrosPerEvent', cell: 'chat-stream', to: 'bare-loop', most: 1.3, text: EVENT },
-  { metric: 'cpuMicrosPerEvent', cell: 'chat-to-messages-stream', to: 'bare-loop', most: 1.5, text: TRANSLATED_EVENT },
-  { metric: 'cpuMicrosPerEvent', cell: 'messages-to-chat-stream', to: 'bare-loop', most: 1.5, text: TRANSLATED_EVENT },
+  { metric: 'cpuMicrosPerEvent', cell: 'chat-stream', to: 'bare-loop', text: EVENT },
+  { metric: 'cpuMicrosPerEvent', cell: 'chat-to-messages-stream', to: 'bare-loop', text: TRANSLATED_EVENT },
+  { metric: 'cpuMicrosPerEvent', cell: 'messages-to-chat-stream', to: 'bare-loop', text: TRANSLATED_EVENT },
   { metric: 'cpuMicrosPerEvent', cell: 'chat-long-stream', to: 'bare-loop', text: `${EVENT}, 1,000-event streams` },
-  { metric: 'addedP99Ms', cell: 'chat', to: 'bare-durable', most: 1.5, text: 'Added p99' },
+  { metric: 'addedP99Ms', cell: 'chat', to: 'bare-durable', text: 'Added p99' },
   { metric: 'addedP99Ms', cell: 'chat-open', to: 'bare-durable', most: 2, text: 'Added p99' },
   { metric: 'addedP50Ms', cell: 'chat-stream', to: 'bare', most: 1.5, text: 'Added time to the first token' },
   {
@@ -63,11 +64,13 @@ const LIMITS: readonly Limit[] = [
     },
   ]),
   ...['chat', 'chat-1c', 'chat-to-messages'].map(
-    (cell): Limit => ({ metric: 'cpuMicrosPerRequest', cell, to: 'before', text: REQUEST }),
+    (cell): Limit => ({ metric: 'cpuMicrosPerRequest', cell, to: 'before', most: 1.1, text: REQUEST }),
   ),
   ...['chat-stream', 'chat-to-messages-stream'].map(
-    (cell): Limit => ({ metric: 'cpuMicrosPerEvent', cell, to: 'before', text: EVENT }),
+    (cell): Limit => ({ metric: 'cpuMicrosPerEvent', cell, to: 'before', most: 1.1, text: EVENT }),
   ),
+  { metric: 'addedP50Ms', cell: 'chat-stream', to: 'before', most: 1.1, text: 'Added time to the first token' },
+  { metric: 'addedP99Ms', cell: 'chat-open', to: 'before', most: 1.1, text: 'Added p99' },
 ]
 
 export interface Verdict {
