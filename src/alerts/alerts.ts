@@ -268,6 +268,14 @@ export async function raiseProviderState(
   })
 }
 
+/** Raised once an hour for each host, which is how long its connections are not used again. */
+export async function raiseStrayResponse(database: Database, host: string, raising: Raising): Promise<void> {
+  const hour = Math.floor(raising.now / 3_600_000)
+  const message = `${host} sent a response that no request asked for. For an hour each of its connections carries one request, so that nobody gets the answer to another request. Tell the provider, or look for a proxy in between.`
+  const alert = { crossing: `stray:${host}:${hour}`, workspaceId: undefined, message, data: { provider: host } }
+  await database.transaction((sql) => raiseAlert(sql, { ...alert, kind: 'provider.stray' }, raising))
+}
+
 /** Alerts and finished deliveries are deleted after this long. */
 const keptMs = 90 * 86_400_000
 

@@ -81,6 +81,7 @@ const subjects: Readonly<Record<Alert['kind'], string>> = {
   'limit.reached': 'Spend limit',
   'provider.down': 'Provider down',
   'provider.up': 'Provider works again',
+  'provider.stray': 'Stray response',
   'price.changed': 'Prices changed',
   'topup.failed': 'Automatic top-up failed',
   test: 'Test',

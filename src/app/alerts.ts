@@ -1,9 +1,10 @@
 // Raises and sends alerts in the background.
 
-import { cleanAlerts, detectAlerts, raiseProviderState } from '../alerts/alerts.ts'
+import { cleanAlerts, detectAlerts, raiseProviderState, raiseStrayResponse } from '../alerts/alerts.ts'
 import { createMailer, type Mail, type Mailer } from '../alerts/mail.ts'
 import { createWebhookSecrets, sendDue } from '../alerts/webhooks.ts'
 import { type Every, onTimer } from '../kernel/timers.ts'
+import { strayCounts } from '../providers/connection-pool.ts'
 import { createEgressGuard } from '../providers/egress/egress-guard.ts'
 import type { Health } from '../routing/health.ts'
 import { isStoreUnavailable } from '../store/sql-error.ts'
@@ -50,6 +51,18 @@ export function createAlerts(deps: AlertsDependencies) {
     })
   const providerStates = new Map<string, { readonly isDown: boolean; readonly seenMs: number }>()
   const raised = new Set<string>()
+  const straysSeen = new Map(strayCounts)
+  const detectStrays = async (): Promise<void> => {
+    for (const [host, count] of strayCounts) {
+      if (straysSeen.get(host) === count) continue
+      log.warn('a host sent a response that no request asked for; its connections are used once each for an hour', {
+        host,
+        count,
+      })
+      await raiseStrayResponse(database, host, raising())
+      straysSeen.set(host, count)
+    }
+  }
   const detect = async (): Promise<void> => {
     await detectAlerts(database, raising(), raised)
     for (const { provider, isDown, why, answeredMs } of providersByHealth(deps)) {
@@ -60,6 +73,7 @@ export function createAlerts(deps: AlertsDependencies) {
       await raiseProviderState(database, { provider, isDown, why }, raising())
       providerStates.set(provider, { isDown, seenMs: clock.monotonicMs() })
     }
+    await detectStrays()
   }
   const stops = [
     every(detectMs, guarded('alerts could not be raised; the next round tries again', detect)),

@@ -19,6 +19,7 @@ import { createKeptReasoning } from '../pipeline/kept-reasoning.ts'
 import { createRunRequest } from '../pipeline/run.ts'
 import { createCacheKeys, createContentTags } from '../pipeline/session.ts'
 import { PendingSettlements } from '../pipeline/stream.ts'
+import { strayCounts } from '../providers/connection-pool.ts'
 import { createSandboxTransport } from '../providers/sandbox/transport.ts'
 import { type CallBudget, createHedgeBudget, createRetryBudget } from '../routing/failover.ts'
 import { createHealth, type Health, type HealthNotice } from '../routing/health.ts'
@@ -198,6 +199,7 @@ function createObservers(deps: PipelineDependencies, { ledger, health, retryBudg
     unpricedModels: () => catalog.current.catalog.models.filter(({ price }) => !price).length,
     retryBudget,
     limiterMode: auth.limiterMode,
+    strayCounts,
     telemetryDropped: () => otlp?.dropped() ?? [],
   })
   source.onRefused(() => metrics.configRefused())

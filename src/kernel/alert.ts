@@ -4,6 +4,7 @@ export const alertKinds = [
   'limit.reached',
   'provider.down',
   'provider.up',
+  'provider.stray',
   'price.changed',
   'topup.failed',
   'test',

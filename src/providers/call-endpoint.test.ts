@@ -4,6 +4,7 @@ import { startUpstream } from '../../test/parts/upstream.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { Secret } from '../kernel/secret.ts'
 import { callEndpoint, isUnreachable } from './call-endpoint.ts'
+import { restMs } from './connection-pool.ts'
 import { createSign } from './credentials.ts'
 import { builtInProviders } from './data/built-in.ts'
 import type { AuthScheme, Endpoint, Provider, UpstreamRequest } from './provider.ts'
@@ -129,7 +130,8 @@ describe('a watched connection', () => {
       const { events, response } = call(upstream.url, sent)
       expect((await response).status).toBe(200)
       await (await response).bytes()
-      // The second call uses the connection of the first.
+      // The second call uses the connection of the first, which has rested.
+      await Bun.sleep(3 * restMs)
       expect(events).toEqual(n === 0 ? ['connecting', 'connected'] : ['connected'])
       const { headers, body: received } = upstream.calls[n] ?? {}
       expect(headers?.get('content-length')).toBe(String(length))

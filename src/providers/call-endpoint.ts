@@ -37,7 +37,8 @@ export function callEndpoint(provider: Provider, endpoint: Endpoint, call: Endpo
   const { sign } = endpoint
   const { path, body } = wrapped
   const { signal, isFresh, watch } = call
-  const request = { path, headers: headersWith(apiKey, endpoint, wrapped.headers), body, signal, isFresh, watch }
+  const headers = headersWith(apiKey, endpoint, wrapped.headers)
+  const request = { path, headers, body, signal, credential: apiKey, isFresh, watch }
   const sent =
     sign && apiKey
       ? transmitSigned(provider, endpoint, request, { sign, apiKey })

@@ -3,8 +3,10 @@
 import { afterEach, describe, expect, spyOn, test } from 'bun:test'
 import { holeTest, openBlackHole } from '../../test/parts/black-hole.ts'
 import { startUpstream, type Upstream, type UpstreamHandler } from '../../test/parts/upstream.ts'
+import { systemClock } from '../kernel/clock.ts'
+import { Secret } from '../kernel/secret.ts'
 import { isUnreachable } from './call-endpoint.ts'
-import { createTarget, sendBySocket, type Target } from './connection-pool.ts'
+import { createTarget, distrustMs, restMs, sendBySocket, strayCounts, type Target } from './connection-pool.ts'
 import type { UpstreamRequest, UpstreamResponse } from './provider.ts'
 
 let upstream: Upstream
@@ -24,6 +26,8 @@ const post: UpstreamRequest = { path: '/v1', headers: {}, body: new Uint8Array(3
 const textOf = async (response: UpstreamResponse) => new TextDecoder().decode(await response.bytes())
 const call = async (target: Target, more: Partial<UpstreamRequest> = {}) =>
   textOf(await sendBySocket(target, { ...post, ...more }))
+/** The timers of resting connections are set before this one. */
+const rested = () => Bun.sleep(3 * restMs)
 const codeOf = (work: Promise<unknown>) =>
   work.then(
     () => 'answered',
@@ -84,7 +88,9 @@ describe('a response', () => {
         await Bun.sleep(0)
       }
     })
-    for (let n = 0; n < 2; n++) expect(await call(target)).toBe('hello world')
+    expect(await call(target)).toBe('hello world')
+    await rested()
+    expect(await call(target)).toBe('hello world')
     expect(upstream.acceptedConnections()).toBe(1)
   })
 
@@ -214,6 +220,7 @@ describe('a connection', () => {
       for (const resolve of waiting) resolve()
       waiting = []
       expect(await Promise.all(calls)).toEqual(Array(20).fill('ok'))
+      await rested()
     }
     expect(upstream.acceptedConnections()).toBe(20)
     const fresh = call(target, { isFresh: true })
@@ -232,6 +239,7 @@ describe('a connection', () => {
     // The second call dials too, in case the first attempt was lost; whichever connects first serves it.
     expect(await call(target)).toBe('ok')
     while (upstream.acceptedConnections() < 2) await Bun.sleep(1)
+    await rested()
     expect(await Promise.all([call(target), call(target)])).toEqual(['ok', 'ok'])
     expect(upstream.acceptedConnections()).toBe(2)
     expect(upstream.calls).toHaveLength(3)
@@ -243,6 +251,81 @@ describe('a connection', () => {
     const codes = await Promise.all([1, 2, 3].map(() => codeOf(call(target))))
     expect(codes).toEqual(Array(3).fill('ECONNREFUSED'))
   })
+})
+
+// One that nobody asked for; on a connection that is used again it would be the answer to somebody else.
+describe('a stray response', () => {
+  const poison = 'HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\npoison'
+  /** Sends it once, so long after the response to the first request. */
+  const startStraying = (straysAfterMs: number, stray = poison): Target => {
+    let isFirst = true
+    return start(async (_, reply) => {
+      await reply.write(ok)
+      if (!isFirst) return
+      isFirst = false
+      await Bun.sleep(straysAfterMs)
+      await reply.write(stray)
+    })
+  }
+
+  test.each([0, 2, 8])(
+    'that comes after %d ms is never an answer, however soon the next request is sent',
+    async (ms) => {
+      const target = startStraying(ms)
+      for (let n = 0; n < 20; n++) {
+        expect(await call(target)).toBe('ok')
+        await Bun.sleep(n % 3)
+      }
+    },
+  )
+
+  test('makes each connection of its host carry one request, with any credential, for an hour', async () => {
+    const target = startStraying(1)
+    const other = new Secret('other')
+    expect(await call(target, { credential: other })).toBe('ok')
+    while (!strayCounts.has(target.host)) await Bun.sleep(1)
+    expect(strayCounts.get(target.host)).toBe(1)
+    for (let n = 2; n <= 4; n++) {
+      expect(await call(target)).toBe('ok')
+      await rested()
+      expect(upstream.acceptedConnections()).toBe(n)
+    }
+    const now = spyOn(systemClock, 'monotonicMs').mockImplementation(() => performance.now() + distrustMs)
+    for (let n = 0; n < 2; n++) {
+      expect(await call(target)).toBe('ok')
+      await rested()
+    }
+    expect(upstream.acceptedConnections()).toBe(5)
+    now.mockRestore()
+  })
+
+  test('in the same packet as the response is noticed too', async () => {
+    const target = start((_, reply) => reply.write(ok + poison))
+    expect(await call(target)).toBe('ok')
+    expect(strayCounts.get(target.host)).toBe(1)
+  })
+
+  test('by which a server says that it closes an idle connection is harmless', async () => {
+    const target = startStraying(1, 'HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n')
+    expect(await call(target)).toBe('ok')
+    await rested()
+    for (let n = 0; n < 2; n++) {
+      expect(await call(target)).toBe('ok')
+      await rested()
+    }
+    expect(upstream.acceptedConnections()).toBe(2)
+    expect(strayCounts.has(target.host)).toBe(false)
+  })
+})
+
+test('calls with different credentials share no connection', async () => {
+  const target = start((_, reply) => reply.write(ok))
+  const credentials = ['a', 'b', 'a', 'b', undefined, undefined]
+  for (const credential of credentials) {
+    expect(await call(target, { credential: credential === undefined ? undefined : new Secret(credential) })).toBe('ok')
+    await rested()
+  }
+  expect(upstream.acceptedConnections()).toBe(3)
 })
 
 holeTest('attempts to a host that accepts nothing are bounded', async () => {
@@ -289,6 +372,7 @@ describe('an abort', () => {
     const controller = new AbortController()
     expect(await call(target, { signal: controller.signal })).toBe('ok')
     controller.abort()
+    await rested()
     expect(await call(target)).toBe('ok')
     expect(upstream.acceptedConnections()).toBe(1)
     expect(await codeOf(call(target, { signal: controller.signal }))).not.toBe('answered')

@@ -4,6 +4,8 @@
 // timeouts for answers: the caller aborts.
 
 import type { Socket, SocketHandler, TLSOptions } from 'bun'
+import { systemClock } from '../kernel/clock.ts'
+import { utf8Text } from '../wire/bytes.ts'
 import { type HeaderReader, type ResponseHead, ResponseReader } from '../wire/http-message.ts'
 import { type BodySource, ReceivedBody } from '../wire/received-body.ts'
 import type { CancelSignal, ConnectionWatch, UpstreamRequest, UpstreamResponse } from './provider.ts'
@@ -24,7 +26,7 @@ export interface Address {
 }
 
 export interface Target extends Address {
-  /** Requests share connections only if their keys are equal. Two hosts at one address have different keys. */
+  /** Two hosts at one address have different keys. Requests share connections only if their keys are equal. */
   readonly key: string
 }
 
@@ -36,31 +38,36 @@ export function createTarget(address: Address): Target {
 /** Sends a request to a target; `path` is the whole request target. Rejects with a coded error, or the signal's reason. */
 export type Send = (target: Target, request: UpstreamRequest) => Promise<UpstreamResponse>
 
-const pools = new Map<string, Pool>()
+const hosts = new Map<string, Host>()
 
 export const sendBySocket: Send = (target, request) => {
-  let pool = pools.get(target.key)
-  if (!pool) {
-    pool = new Pool(target, () => pools.delete(target.key))
-    pools.set(target.key, pool)
+  let host = hosts.get(target.key)
+  if (!host) {
+    host = new Host(target, () => hosts.delete(target.key))
+    hosts.set(target.key, host)
   }
-  return pool.send(request)
+  return host.send(request)
 }
 
-// ── Pools ──
+// ── Hosts ──
 
-const idleMax = 256
-/** Connection attempts cannot be cancelled; at most this many may continue after their requests were aborted. */
-const leftDialsMax = 64
+// A stray response, which nobody asked for, would go to whoever sends the next request on its connection. Requests with
+// different credentials therefore never share a connection; a connection rests before it is used again, so that a response
+// that follows another at once is noticed; and a host that has sent one gets no second request on any connection
+// (docs/security.md).
 
-/** The connections to one target: idle ones, attempts, and the requests that wait for one. */
-class Pool {
-  readonly #idle: Connection[] = []
-  readonly #dials = new Set<Dial>()
-  /** In order of arrival. There are at least as many dials. */
-  readonly #waiting: Call[] = []
-  /** Idle or busy. */
-  #openCount = 0
+/** A host that has sent stray bytes gets one request per connection for so long. */
+export const distrustMs = 60 * 60 * 1000
+
+const strays = new Map<string, number>()
+
+/** By host: how often it sent bytes that answer no request, since the process began. */
+export const strayCounts: ReadonlyMap<string, number> = strays
+
+/** The connections to one target, apart for each credential. */
+class Host {
+  readonly #pools = new Map<string, Pool>()
+  #distrustedUntilMs = Number.NEGATIVE_INFINITY
 
   constructor(
     readonly target: Target,
@@ -68,9 +75,69 @@ class Pool {
   ) {}
 
   send(request: UpstreamRequest): Promise<UpstreamResponse> {
+    const credential = request.credential?.reveal() ?? ''
+    let pool = this.#pools.get(credential)
+    if (!pool) {
+      pool = new Pool(this, () => this.#forget(credential))
+      this.#pools.set(credential, pool)
+    }
+    return pool.send(request)
+  }
+
+  get mayReuse(): boolean {
+    return systemClock.monotonicMs() >= this.#distrustedUntilMs
+  }
+
+  receivedStray(): void {
+    this.#distrustedUntilMs = systemClock.monotonicMs() + distrustMs
+    for (const pool of this.#pools.values()) pool.closeIdle()
+    const { host } = this.target
+    strays.set(host, (strays.get(host) ?? 0) + 1)
+  }
+
+  /** A host that is not trusted is remembered. */
+  #forget(credential: string): void {
+    this.#pools.delete(credential)
+    if (this.#pools.size === 0 && this.mayReuse) this.onEmpty()
+  }
+}
+
+// ── Pools ──
+
+const idleMax = 256
+/** Connection attempts cannot be cancelled; at most this many may continue after their requests were aborted. */
+const leftDialsMax = 64
+/** A connection rests for one to two of these. */
+export const restMs = 10
+
+/** The connections to one host with one credential: idle ones, attempts, and the requests that wait for one. */
+class Pool {
+  readonly #idle: Connection[] = []
+  // A connection is in the first for the rest of an interval and in the second for a whole one, so that the event loop has
+  // looked at its socket before it is used again, however busy it was.
+  #tired = new Set<Connection>()
+  #resting = new Set<Connection>()
+  #restTimer: NodeJS.Timeout | undefined
+  readonly #dials = new Set<Dial>()
+  /** In order of arrival. There are at least as many dials. */
+  readonly #waiting: Call[] = []
+  /** Idle or busy. */
+  #openCount = 0
+
+  constructor(
+    private readonly host: Host,
+    private readonly onEmpty: () => void,
+  ) {}
+
+  get target(): Target {
+    return this.host.target
+  }
+
+  send(request: UpstreamRequest): Promise<UpstreamResponse> {
     if (request.signal.aborted) return Promise.reject(request.signal.reason)
     const call = new Call(request, this)
-    const connection = request.isFresh ? undefined : this.#takeIdle()
+    // The most recently used connection is the least likely to have been closed meanwhile.
+    const connection = request.isFresh ? undefined : this.#idle.pop()
     if (connection) connection.send(call)
     else {
       request.watch?.connecting()
@@ -81,16 +148,35 @@ class Pool {
     return call.response
   }
 
-  /** The most recently used connection is the least likely to have been closed meanwhile. */
-  #takeIdle(): Connection | undefined {
-    return this.#idle.pop()
+  /** A connection whose request was answered rests, and is used again. */
+  keep(connection: Connection): void {
+    if (!this.host.mayReuse || this.#idle.length + this.#resting.size + this.#tired.size >= idleMax)
+      return connection.close()
+    connection.rest()
+    this.#tired.add(connection)
+    this.#restTimer ??= setTimeout(this.#endRest, restMs).unref()
   }
 
-  /** A connection without a request is kept for the next one, or closed. */
-  keep(connection: Connection): void {
-    if (this.#idle.length >= idleMax) return connection.close()
-    connection.rest()
-    this.#idle.push(connection)
+  readonly #endRest = (): void => {
+    const rested = this.#resting
+    this.#resting = this.#tired
+    this.#tired = new Set()
+    this.#restTimer = this.#resting.size > 0 ? setTimeout(this.#endRest, restMs).unref() : undefined
+    for (const connection of rested) this.#offer(connection)
+  }
+
+  #offer(connection: Connection): void {
+    const call = this.#waiting.shift()
+    if (call) connection.send(call)
+    else this.#idle.push(connection)
+  }
+
+  closeIdle(): void {
+    for (const connection of [...this.#idle, ...this.#resting, ...this.#tired]) connection.close()
+  }
+
+  receivedStray(): void {
+    this.host.receivedStray()
   }
 
   /** The waiting request was aborted. */
@@ -115,9 +201,8 @@ class Pool {
     this.#openCount++
     const connection = new Connection(socket, this)
     dial.connection = connection
-    const call = this.#waiting.shift()
-    if (call) connection.send(call)
-    else this.keep(connection)
+    if (this.#waiting.length === 0) connection.rest()
+    this.#offer(connection)
   }
 
   /** Has no effect on a dial that has succeeded or failed before. */
@@ -130,7 +215,7 @@ class Pool {
 
   closed(connection: Connection): void {
     this.#openCount--
-    remove(this.#idle, connection)
+    if (!this.#resting.delete(connection) && !this.#tired.delete(connection)) remove(this.#idle, connection)
     this.#endIfEmpty()
   }
 
@@ -227,8 +312,11 @@ class Connection implements BodySource {
 
   received(bytes: Uint8Array): void {
     const call = this.#state
-    // Bytes that answer no request.
-    if (!(call instanceof Call)) return this.close()
+    if (call === 'closed') return
+    if (call === 'idle') {
+      if (!isTimeoutNotice(bytes)) this.#pool.receivedStray()
+      return this.close()
+    }
     try {
       call.receive(bytes)
     } catch (fault) {
@@ -238,6 +326,7 @@ class Connection implements BodySource {
     if (!call.isAnswered) return
     this.#state = 'idle'
     call.complete()
+    if (call.wasExceeded) this.#pool.receivedStray()
     if (call.leavesReusable) this.#pool.keep(this)
     else this.close()
   }
@@ -277,6 +366,11 @@ class Connection implements BodySource {
     if (this.#isPaused && this.#state !== 'closed') this.#socket.resume()
     this.#isPaused = false
   }
+}
+
+/** Servers may say by a 408 that they close an idle connection. It is nobody's answer. */
+function isTimeoutNotice(bytes: Uint8Array): boolean {
+  return /^HTTP\/1\.[01] 408 /.test(utf8Text(bytes, 0, Math.min(bytes.length, 16)))
 }
 
 // ── Calls ──
@@ -347,6 +441,11 @@ class Call {
   /** Whether its connection can be reused. If the response came early, the rest of the request was never sent. */
   get leavesReusable(): boolean {
     return this.#reader.isReusable && this.#unsent.length === 0
+  }
+
+  /** Whether bytes followed the response. */
+  get wasExceeded(): boolean {
+    return this.#reader.hasExcess
   }
 
   complete(): void {

@@ -14,6 +14,8 @@ export interface UpstreamRequest {
   readonly headers: Readonly<Record<string, string>>
   readonly body: Uint8Array<ArrayBuffer>
   readonly signal: CancelSignal
+  /** Calls with different ones never share a connection. */
+  readonly credential?: Secret | undefined
   /** Use a new connection, because a pooled one may be dead. */
   readonly isFresh?: boolean | undefined
   /** Absent = the connection is not watched. Only calls to the operator's own base URLs are, and none by fetch. */

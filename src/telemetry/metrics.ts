@@ -18,6 +18,8 @@ export interface GatewayMetricsOptions {
   unpricedModels(): number
   readonly retryBudget: { level(): number; refused(): number }
   limiterMode(): keyof typeof limiterModes
+  /** By host of a provider. */
+  readonly strayCounts: ReadonlyMap<string, number>
   /** What could not be sent to a collector, by signal; absent = nothing is sent. */
   telemetryDropped?(): readonly NumberPoint[]
   /** For tests. */
@@ -194,6 +196,7 @@ function defineStateMetrics(registry: MetricRegistry, options: GatewayMetricsOpt
     }))
   const wallets = async () =>
     (await options.wallets()).map(({ workspace, posted }) => ({ values: [workspace], value: usd(posted) }))
+  const strays = () => Array.from(options.strayCounts, ([host, value]) => ({ values: [host], value }))
   const reaped = () => {
     const { reaped, reapedSent } = ledger()
     return byLabel({ yes: reapedSent, no: reaped - reapedSent })
@@ -217,6 +220,7 @@ function defineStateMetrics(registry: MetricRegistry, options: GatewayMetricsOpt
     ['gauge', 'tollgate_unpriced_models', 'Models that cannot be called because they have no price.', () => options.unpricedModels()],
     ['gauge', 'tollgate_retry_budget', 'Extra attempts that this process may make now.', () => retryBudget.level()],
     ['counter', 'tollgate_retries_refused_total', 'Extra attempts that were not made because the budget was spent.', () => retryBudget.refused()],
+    ['counter', 'tollgate_stray_responses_total', 'Responses of providers that no request asked for.', strays, { labels: ['host'] }],
     ['gauge', 'tollgate_limiter_mode', 'Limits: 0 counted together with the other replicas, 1 per replica, because their store is unreachable.', () => limiterModes[options.limiterMode()]],
     ['gauge', 'tollgate_clock_skew_seconds', "How far this machine's clock is ahead of the database's; below 0: behind it.", () => (ledger().clockSkewMs ?? 0) / 1000],
     ['counter', 'tollgate_metrics_folded_total', 'Observations counted under the label value other, because the metric has too many series.', () => registry.folded(), { labels: ['metric'] }],

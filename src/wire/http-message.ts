@@ -354,8 +354,12 @@ export class ResponseReader extends MessageReader<ResponseHead> {
 
   /** Whether the connection can carry another response after this one. */
   get isReusable(): boolean {
-    // Bytes after the response belong to no request.
-    return this.#isKeptOpen && this.rest.length === 0
+    return this.#isKeptOpen && !this.hasExcess
+  }
+
+  /** Whether bytes followed the response, which belong to no request. */
+  get hasExcess(): boolean {
+    return this.rest.length > 0
   }
 
   protected override parse(text: string): ResponseHead | undefined {

@@ -34,6 +34,7 @@ export function openGatewayMetrics(options: Partial<GatewayMetricsOptions> = {})
     unpricedModels: () => 1,
     retryBudget: { level: () => 3.2, refused: () => 7 },
     limiterMode: () => 'share',
+    strayCounts: new Map([['api.acme.example', 2]]),
     telemetryDropped: () => [{ values: ['traces'], value: 9 }],
     ...options,
   })

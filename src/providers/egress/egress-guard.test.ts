@@ -5,7 +5,7 @@ import { inspect } from 'node:util'
 import { createJumpClock } from '../../../test/parts/jump-clock.ts'
 import { StartRefusal } from '../../store/start-refusal.ts'
 import { sendByFetch } from '../call-endpoint.ts'
-import { type Send, sendBySocket } from '../connection-pool.ts'
+import { restMs, type Send, sendBySocket } from '../connection-pool.ts'
 import {
   createEgressGuard,
   createGuardedTransport,
@@ -312,7 +312,10 @@ describe.each([
     using upstream = await createUpstream({ tls: true })
     const hostOf = (name: string) => `${name}:${upstream.port}`
     const names = ['a.test', 'a.test', 'b.test', 'a.test', 'b.test']
-    for (const name of names) await call(`https://${hostOf(name)}/v1`, { trusts: true, send })
+    for (const name of names) {
+      await call(`https://${hostOf(name)}/v1`, { trusts: true, send })
+      await Bun.sleep(3 * restMs)
+    }
     expect(upstream.seen.hosts).toEqual(names.map(hostOf))
     expect(upstream.seen.connections).toBe(2)
   })
@@ -343,6 +346,7 @@ describe.each([
     using upstream = await createUpstream()
     const connectionsAfter = async (isFresh: boolean) => {
       await call(`http://a.test:${upstream.port}/v1`, { isFresh, send })
+      await Bun.sleep(3 * restMs)
       return upstream.seen.connections
     }
     expect(await connectionsAfter(false)).toBe(1)

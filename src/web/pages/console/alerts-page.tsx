@@ -26,6 +26,7 @@ const kindLabels: Readonly<Record<AlertKind, string>> = {
   'limit.reached': 'Spend limit at 75, 90 and 100 %',
   'provider.down': 'Provider down',
   'provider.up': 'Provider works again',
+  'provider.stray': 'Stray response',
   'price.changed': 'Prices changed',
   'topup.failed': 'Automatic top-up failed',
   test: 'Test',
