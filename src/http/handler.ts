@@ -18,7 +18,7 @@ import { refuse, wrongMethod } from './responses.ts'
 import { spendPath } from './spend.ts'
 
 /** The part of the server that the handler needs. */
-export interface SocketControl {
+export interface ConnectionControl {
   /** The number of requests being answered. */
   readonly pendingRequests: number
   /** How long the connection may be silent from now on; 0 = for ever. */
@@ -85,10 +85,10 @@ interface HandlerSettings {
   readonly storeResponses: boolean
 }
 
-export type Handler = (request: ClientRequest, socket: SocketControl) => Promise<Answer>
+export type Handler = (request: ClientRequest, socket: ConnectionControl) => Promise<Answer>
 
 /** `path` is the result of `pathOf`. */
-type PathHandler = (request: ClientRequest, path: string, socket: SocketControl) => Answer | Promise<Answer>
+type PathHandler = (request: ClientRequest, path: string, socket: ConnectionControl) => Answer | Promise<Answer>
 
 /** The names of the two probes on other gateways and platforms. */
 const probePath = /^\/(health|livez?|liveness|ready|readiness|ping|status)(\/|$)/i
@@ -138,7 +138,7 @@ function createServe(deps: HandlerDependencies): PathHandler {
       const refusal = shutdown.phase === 'draining' ? shuttingDown() : deps.overloaded?.(socket.pendingRequests)
       if (refusal) return withClose(refuse(surface, refusal))
       // A key can stand in place of the model that some paths name.
-      return run(request, surface, hideKeys(path), new ClientSocket(request, socket, deps))
+      return run(request, surface, hideKeys(path), new PipelineConnection(request, socket, deps))
     }
   const routes: Record<string, PathHandler> = {
     '/healthz': () => plainText(200, 'ok'),
@@ -157,7 +157,7 @@ function createServe(deps: HandlerDependencies): PathHandler {
         ? guard(surface, () => deps.models(request, surface, addressOf(request), encodedModel))
         : refuse(surface, unknownPath(request, path, settings.current))
   }
-  const serveOther = async (request: ClientRequest, sentPath: string, path: string, socket: SocketControl) => {
+  const serveOther = async (request: ClientRequest, sentPath: string, path: string, socket: ConnectionControl) => {
     for (const { dialect, matchPath } of surfaceList) {
       const match = matchPath?.(sentPath)
       if (match) return serveModelPath(dialect, match)(request, sentPath, socket)
@@ -185,7 +185,7 @@ function createServe(deps: HandlerDependencies): PathHandler {
     if (request.method === 'HEAD' && (path === '/' || path === '/api/hello')) return plainText(200)
     const page = await deps.pages(request, sentPath)
     if (page) return withRequestId(page)
-    const managed = await deps.management(request, sentPath, new ClientSocket(request, socket, deps))
+    const managed = await deps.management(request, sentPath, new PipelineConnection(request, socket, deps))
     if (managed) return managed
     if (deps.notFound && isForPeople(request)) return withRequestId(await deps.notFound(request))
     return refuse(surface, unknownPath(request, sentPath, settings.current))
@@ -255,12 +255,12 @@ function withClose(answer: Answer): Answer {
 }
 
 /** Only touches the socket when needed: most requests end long before their connection would count as idle. */
-class ClientSocket implements Connection {
+class PipelineConnection implements Connection {
   #isKept = false
 
   constructor(
     private readonly request: ClientRequest,
-    private readonly socket: SocketControl,
+    private readonly socket: ConnectionControl,
     private readonly deps: Pick<HandlerDependencies, 'idleSeconds' | 'addressOf'>,
   ) {}
 

@@ -88,7 +88,7 @@ export async function admit(
   const arrival = takeSlot(deps, exchange, caller)
   if (arrival instanceof Refusal) return arrival
 
-  const read = await readContent(deps, exchange, caller, readEnvelope)
+  const read = await readSent(deps, exchange, caller, readEnvelope)
   if (read instanceof Failure) return new Refusal(read)
   const { sent, storing } = read
   const session = readSession(http.headers, sent, surface)
@@ -187,17 +187,17 @@ function refusedByLimit({ record }: Exchange, refused: Refused): Refusal {
 
 const notStoring: Storing = { previousId: undefined, input: undefined }
 
-interface ReadContent {
+interface ReadSent {
   readonly sent: SentRequest
   readonly storing: Storing
 }
 
-async function readContent(
+async function readSent(
   deps: AdmitDependencies,
   { record, surface, http }: Exchange,
   caller: Caller,
   readEnvelope: ReadEnvelope,
-): Promise<ReadContent | Failure> {
+): Promise<ReadSent | Failure> {
   const { bodyBytesMax, storeResponses } = deps.settings.current
   const refused = refusedMediaType(http.headers) ?? refusedEncoding(http.headers)
   if (refused) return refused

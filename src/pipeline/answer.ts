@@ -22,6 +22,7 @@ export interface AnswerSink {
 export interface AnswerStream {
   /** Writes the answer. Called once, unless the client has left before. */
   run(sink: AnswerSink): Promise<void>
+  /** The server calls it when the client disconnects, after the request's own signal. */
   clientLeft(): Promise<void>
 }
 

@@ -104,12 +104,8 @@ export async function attempt(
   const { clock, ticker, reach, health } = deps
   const { exchange, hold } = held
   const { attempts } = exchange
+  if (exchange.clientGone.aborted) return attemptFault('client left')
   const recorded = attempts.begin(candidate)
-  if (exchange.clientGone.aborted) {
-    const left = attemptFault('client left')
-    attempts.end(recorded, describeFault(left))
-    return left
-  }
   const meter = new Meter(held, candidate)
   const lane = openLane(deps, held, candidate, meter)
   if (lane instanceof Failure) {

@@ -210,7 +210,7 @@ export class AttemptDeadline implements Watched, ConnectionWatch {
   /** Start of the current silence; set at the first tick after data. */
   #silentSinceMs: number | undefined
   #endedBy: 'timeout' | 'connect timeout' | 'shutdown' | undefined
-  /** From here on the server tells the answer's stream when the client leaves. */
+  /** The attempt has ended. If the client leaves after that, the server tells the answer's stream. */
   #isOver = false
   #isConnecting = false
   /** Set at the first tick after the connection attempt began. */

@@ -13,7 +13,7 @@ import type { KeyedRequest } from '../tenancy/idempotency.ts'
 import type { ClientRequest } from './client-request.ts'
 import type { Hold } from './hold.ts'
 
-/** The client's socket, as far as the pipeline may touch it: `ClientSocket` in http/handler.ts. */
+/** The client's socket, as far as the pipeline may touch it: `PipelineConnection` in http/handler.ts. */
 export interface Connection {
   /** Suspends the idle limit: the server closes silent connections, but an answer may be silent for minutes. */
   keepOpen(): void
@@ -31,9 +31,9 @@ export class Exchange {
   readonly attempts: AttemptLog
 
   // What it has taken and gives back when it ends, each set by the step that takes it.
-  /** Among the running requests of the key: taken by `admit`, before the body is read. */
+  /** Among the running requests of the API key: taken by `admit`, before the body is read. */
   slot: Admission | Arrival | undefined
-  /** Claimed by `claimKey`. */
+  /** The idempotency key, claimed by `claimKey`. */
   key: KeyedRequest | undefined
   /** Placed by `placeHold`; settled or released exactly once. */
   hold: Hold | undefined
@@ -41,7 +41,7 @@ export class Exchange {
   // Only settlement.ts writes these.
   /** Later ends are no-ops, for example an error after settlement. */
   hasEnded = false
-  /** A settlement was started, and it is not certain that it charged nothing. */
+  /** A settlement was begun, and may have charged the wallet. */
   mayBeCharged = false
 
   #clientGone: CancelSignal | undefined
@@ -58,7 +58,10 @@ export class Exchange {
     this.attempts = new AttemptLog(this.record, clock, this.startedMs)
   }
 
-  /** Aborts when the client disconnects or half-closes its connection (docs/decisions/0083). */
+  /**
+   * Aborts when the client disconnects or half-closes its connection (docs/decisions/0083). It ends attempts; an answer that
+   * is being streamed is told by `AnswerStream.clientLeft`.
+   */
   get clientGone(): CancelSignal {
     this.#clientGone ??= this.http.signal
     return this.#clientGone

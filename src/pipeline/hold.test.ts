@@ -74,14 +74,14 @@ describe('a charge', () => {
     const { hold } = openHold({ cap: 10 })
     expect(hold.heldBeforeCost).toBe(200n as Nano)
     const used = usage(30)
-    expect(hold.quote(price, used)).toMatchObject({ cost: 400n, quoted: 400n, quotedUsd: '0.0000004' })
+    expect(hold.reserveQuote(price, used)).toMatchObject({ cost: 400n, quoted: 400n, quotedUsd: '0.0000004' })
   })
 
   test('above the hold is quoted as far as the wallet can pay; the cost is settled too', async () => {
     const asked = openHold({ cap: 10 })
     asked.free = 100n
     const used = usage(30)
-    const quote = asked.hold.quote(price, used)
+    const quote = asked.hold.reserveQuote(price, used)
     expect(quote.quoted).toBe(300n as Nano)
     await asked.hold.settle(quote, row)
     expect(asked.settled).toMatchObject([{ quoted: 300n, cost: 400n }])
@@ -89,8 +89,8 @@ describe('a charge', () => {
 
   test('never exceeds the hold if it is an estimate', () => {
     const { hold } = openHold({ cap: 10 })
-    expect(hold.quote(price, usage(9, 'estimated')).quoted).toBe(190n as Nano)
-    expect(hold.quote(price, usage(30, 'estimated')).quoted).toBe(200n as Nano)
+    expect(hold.reserveQuote(price, usage(9, 'estimated')).quoted).toBe(190n as Nano)
+    expect(hold.reserveQuote(price, usage(30, 'estimated')).quoted).toBe(200n as Nano)
   })
 
   test('covers a reported input, also if the output is an estimate', async () => {
@@ -98,7 +98,7 @@ describe('a charge', () => {
     asked.free = 250n
     // 200 were held, for 100 in and 10 out. 400 in and 9 out cost 490.
     const left: Usage = { ...usage(9, 'estimated'), inputTokens: 400, inputReported: true }
-    const quote = asked.hold.quote(price, left)
+    const quote = asked.hold.reserveQuote(price, left)
     expect(quote.quoted).toBe(450n as Nano)
     await asked.hold.settle(quote, row)
     expect(asked.settled).toMatchObject([{ quoted: 450n, cost: 490n, estimated: true }])
@@ -107,14 +107,14 @@ describe('a charge', () => {
   test('has no more estimated output than was held for, whatever its input', () => {
     const { hold } = openHold({ cap: 10 })
     const left: Usage = { ...usage(30, 'estimated'), inputReported: true }
-    expect(hold.quote(price, left).quoted).toBe(200n as Nano)
+    expect(hold.reserveQuote(price, left).quoted).toBe(200n as Nano)
     // 400 in, and the 10 out that were held for
-    expect(hold.quote(price, { ...left, inputTokens: 400 }).quoted).toBe(500n as Nano)
+    expect(hold.reserveQuote(price, { ...left, inputTokens: 400 }).quoted).toBe(500n as Nano)
   })
 
   test('stays as quoted when the hold grows afterwards', async () => {
     const { hold, settled } = openHold()
-    const quote = hold.quote(price, usage(5000, 'estimated'))
+    const quote = hold.reserveQuote(price, usage(5000, 'estimated'))
     expect(quote.quoted).toBe(41_060n as Nano)
     hold.grow(9_216)
     await hold.settle(quote, row)
@@ -211,31 +211,31 @@ describe('a reported cost far above the hold', () => {
   const large = usage(41_000)
 
   test('is paid as far as the wallet goes', () => {
-    expect(openHold().hold.quote(price, large).quoted).toBe(410_100n as Nano)
+    expect(openHold().hold.reserveQuote(price, large).quoted).toBe(410_100n as Nano)
     const poor = openHold()
     poor.free = 5n
-    expect(poor.hold.quote(price, large).quoted).toBe(41_065n as Nano)
+    expect(poor.hold.reserveQuote(price, large).quoted).toBe(41_065n as Nano)
   })
 
   test('does not change what counts as held', () => {
     const { hold } = openHold()
-    hold.quote(price, large)
+    hold.reserveQuote(price, large)
     expect(hold.heldBeforeCost).toBe(41_060n as Nano)
   })
 
   test('is quoted in full on a shared wallet: the settlement takes what there is', () => {
     const { hold, extended } = openHold({}, { isShared: true })
-    expect(hold.quote(price, large).quoted).toBe(410_100n as Nano)
+    expect(hold.reserveQuote(price, large).quoted).toBe(410_100n as Nano)
     expect(extended).toEqual([])
   })
 
   test('in mid-stream does not stop the hold from growing', () => {
     const { hold, extended } = openHold({ cap: 100_000 })
-    expect(hold.quote(price, large).quoted).toBe(410_100n as Nano)
+    expect(hold.reserveQuote(price, large).quoted).toBe(410_100n as Nano)
     // The bound of the next step is below what is held by now; the extension is never negative.
     expect(hold.grow(9_216)).toBe('enough')
     expect(extended).toEqual([0n])
-    expect(hold.quote(price, usage(41_001)).quoted).toBe(410_110n as Nano)
+    expect(hold.reserveQuote(price, usage(41_001)).quoted).toBe(410_110n as Nano)
   })
 })
 

@@ -156,10 +156,10 @@ export class Hold {
   }
 
   /**
-   * Reserves the cost of a usage above the hold as far as the balance allows; the rest is written off. On PostgreSQL the whole
-   * cost is quoted, and the settlement may take less (decision 0012).
+   * If a usage costs more than is held, reserves the difference as far as the balance allows; the rest is written off. On
+   * PostgreSQL the whole cost is quoted, and the settlement may take less (decision 0012).
    */
-  quote(price: Price, usage: Usage): Quote {
+  reserveQuote(price: Price, usage: Usage): Quote {
     const cost = this.#costOf(price, usage)
     const quoted = cost > this.#held ? this.#addForCost(cost) : cost
     return { usage, cost, quoted, quotedUsd: formatUsd(quoted) }

@@ -56,7 +56,7 @@ export interface Lane {
   readonly streamsUpstream: boolean
   /** How long a working provider may take to generate a whole reply: 0 for a stream, infinite if not known. */
   readonly generationMs: number
-  /** For a caller that wants a whole reply and a provider that sent one. */
+  /** For a caller that wants a whole reply and a provider that sent one. Reserves the cost (`Meter`) and writes it into the body. */
   relayReply(body: Uint8Array<ArrayBuffer>): ReturnType<RelayReply>
   relayStream(): StreamRelay
   /** Relays a whole reply that was sent in place of a stream. `bytes`: what precedes the terminal bytes. */

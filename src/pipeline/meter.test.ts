@@ -49,7 +49,7 @@ function openRequest({ text = 'hi', members = '', model = {}, rules = {}, lowere
   const noTags = { tag: () => '', isValid: () => false }
   const content = new WatchedContent(sent, openaiChat, [], noTags)
   const offered = { contextTokens: 1000, maxOutputTokens: undefined, price, ...model } as unknown as OfferedModel
-  const hold = { loweredCap, quote: (_: unknown, usage: Usage) => ({ usage }) }
+  const hold = { loweredCap, reserveQuote: (_: unknown, usage: Usage) => ({ usage }) }
   const held = { exchange, hold, admitted: { envelope: sent.envelope, content, storing: {} } } as unknown as Held
   const meter = new Meter(held, { rules, model: offered } as Candidate)
   return { content, meter, notes: exchange.record.notes }

@@ -94,7 +94,7 @@ export class Meter implements RelayContext {
 
   /** Decides what a usage costs and reserves it, once for each `Usage` object: the client pays what it was quoted. */
   quote(usage: Usage): Quote {
-    if (this.#quote?.usage !== usage) this.#quote = this.#hold.quote(this.#price, usage)
+    if (this.#quote?.usage !== usage) this.#quote = this.#hold.reserveQuote(this.#price, usage)
     return this.#quote
   }
 

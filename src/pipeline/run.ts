@@ -8,14 +8,16 @@
 //   placeHold        Admitted                     Held          its cost is reserved by a Hold
 //   confirmKey       Held                         nothing, or a Refusal if another replica took the key over
 //   attemptRoutes    Held                         Reply         of a provider, whole or an open stream, with its Meter. It is
-//                                                               in the caller's dialect, with its cost quoted and written in
+//                                                               in the caller's dialect. The cost is reserved and written
+//                                                               into a whole reply here, into a stream at its end
 //                                                 NoReply       why none replied
 //   streamAnswer     Held, open or pending Reply  AnswerStream  the server runs it, and tells it when the client leaves
-//   settleReply      Held, End, Delivered         Settled       what was charged
+//   settleReply      Held, End, ReadReply         Settled       what was charged, or why it is not certain
 //
 // Exchange: the client's request and connection, the record, and what must be given back however the request ends.
-// Refusal: why a request is not sent. End: how an answer ended. Delivered: what the reply came to.
-// Only Content and Hold change after they are made: the body may be released, and the hold grows with a stream.
+// Refusal: why a request is not sent. End: how an answer ended. ReadReply: the reply as far as it was read.
+// Only Content and Hold change after they are made. Content: reasoning is recalled or forgotten, and the body released. Hold:
+// grows with a stream, and by a cost above it.
 
 import type { Dialect } from '../dialects/dialect.ts'
 import { assert, Failure } from '../kernel/failure.ts'
@@ -37,14 +39,13 @@ import type { SessionReasoning } from './kept-reasoning.ts'
 import { estimateAllTokens, type PlaceHoldDependencies, placeHold } from './place-hold.ts'
 import { createSettleReply, type SettleReplyDependencies } from './settle-reply.ts'
 import {
-  type Delivered,
   type End,
   endClientLeft,
   endFailed,
   endRefused,
-  endUncharged,
+  endUnsettled,
   endWithError,
-  goneAnswer,
+  type ReadReply,
   type Settled,
 } from './settlement.ts'
 import { type Admitted, type Held, Refusal } from './stages.ts'
@@ -123,13 +124,14 @@ export function createRunRequest(
 
   async function answerWhole(held: Held, replying: Promise<Reply | NoReply>): Promise<Answer> {
     const reply = await replying
-    if (isNoReply(reply)) return await endWithoutReply(held, reply)
+    if (isNoReply(reply)) return endWithoutReply(held, reply)
     assert(reply.kind === 'whole', 'a whole answer needs a whole reply')
+    // A client that leaves from here on pays: its reply was read.
     const { exchange, limits } = held
     const { body, usage } = reply
     const headers = withWarnings(answerHeaders(exchange, limits), held, reply)
-    const delivered: Delivered = { reply, measured: { ...nothingMeasured, usage }, whole: body, lastBytes: body }
-    const { unsettled, chargeUsd }: Settled = await settleReply(held, complete, delivered)
+    const read: ReadReply = { reply, measured: { ...nothingMeasured, usage }, whole: body, lastBytes: body }
+    const { unsettled, chargeUsd }: Settled = await settleReply(held, complete, read)
     if (unsettled) return failureAnswer(exchange.surface, unsettled, headers, exchange.record.id)
     headers['content-type'] = 'application/json'
     if (chargeUsd !== undefined) headers['x-tollgate-cost'] = chargeUsd
@@ -145,7 +147,7 @@ export function createRunRequest(
     if (reply === 'not yet') {
       return openAnswer(held, { kind: 'pending', reply: replying }, streamHeaders(answerHeaders(exchange, limits)))
     }
-    if (isNoReply(reply)) return await endWithoutReply(held, reply)
+    if (isNoReply(reply)) return endWithoutReply(held, reply)
     assert(reply.kind === 'stream', 'a streamed answer needs a stream')
     const headers = withWarnings(streamHeaders(answerHeaders(exchange, limits)), held, reply)
     return openAnswer(held, { kind: 'open', stream: reply }, headers)
@@ -160,7 +162,7 @@ export function createRunRequest(
       async settle(end, stream) {
         deps.streams.closed()
         try {
-          return await settleReply(held, end, stream && deliveredStream(stream))
+          return await settleReply(held, end, stream && readStream(stream))
         } catch (error) {
           // A stream has no caller that would handle this, and its client must see an end.
           return { unsettled: endFailed(deps, exchange, deps.onDefect(error, exchange.record.id)) }
@@ -173,15 +175,15 @@ export function createRunRequest(
   /** The stored answer of the first request under the same idempotency key; it costs nothing. */
   function answerStored(exchange: Exchange, body: Buffer): Answer {
     exchange.record.notes.push('replayed by its idempotency key')
-    endUncharged(deps, exchange)
+    endUnsettled(deps, exchange)
     return new Answer(200, replayHeaders(exchange), body)
   }
 
   /** Ends a request that no provider replied to. A stream whose headers were sent early ends in `Pump` instead. */
-  async function endWithoutReply(held: Held, why: NoReply): Promise<Answer> {
-    if (why instanceof Failure) return endWithError(deps, held.exchange, why, held.limits)
-    await settleReply(held, { ending: 'client left before content' }, undefined)
-    return goneAnswer()
+  function endWithoutReply(held: Held, why: NoReply): Answer {
+    return why instanceof Failure
+      ? endWithError(deps, held.exchange, why, held.limits)
+      : endClientLeft(deps, held.exchange)
   }
 }
 
@@ -197,7 +199,7 @@ function isNoReply(reply: Reply | NoReply): reply is NoReply {
   return reply instanceof Failure || reply === 'client left'
 }
 
-function deliveredStream(stream: OpenStream): Delivered {
+function readStream(stream: OpenStream): ReadReply {
   return { reply: stream, measured: stream.relay, whole: undefined, lastBytes: stream.relay.terminal }
 }
 

@@ -5,7 +5,7 @@ import type { Usage } from '../kernel/usage.ts'
 import type { Health } from '../routing/health.ts'
 import type { StickyRoutes } from '../routing/sticky.ts'
 import type { InputRatios } from './estimate.ts'
-import { type Delivered, type End, type Settled, type SettlementDependencies, settle } from './settlement.ts'
+import { type End, type ReadReply, type Settled, type SettlementDependencies, settle } from './settlement.ts'
 import type { Held } from './stages.ts'
 import { createImplausibleWarnings } from './usage.ts'
 
@@ -15,25 +15,25 @@ export interface SettleReplyDependencies extends SettlementDependencies {
   readonly ratios: InputRatios
 }
 
-export type SettleReply = (held: Held, end: End, delivered: Delivered | undefined) => Promise<Settled>
+export type SettleReply = (held: Held, end: End, read: ReadReply | undefined) => Promise<Settled>
 
 /** Settles a request that a provider was called for, and learns from its reply. */
 export function createSettleReply(deps: SettleReplyDependencies): SettleReply {
   const warnImplausible = createImplausibleWarnings(deps)
-  return (held, end, delivered) => {
+  return (held, end, read) => {
     const { record, attempts } = held.exchange
     if (end.why !== undefined) attempts.interrupted(end.why)
-    if (delivered) {
-      learnTokens(held, delivered)
-      learnRoute(held, end.why, delivered)
+    if (read) {
+      learnTokens(held, read)
+      learnRoute(held, end.why, read)
     }
     // The record is complete before the commit begins; the warning need not wait for its end.
-    const settled = settle(deps, held, end, delivered)
-    if (delivered) warnImplausible(record, delivered.reply.candidate)
+    const settled = settle(deps, held, end, read)
+    if (read) warnImplausible(record, read.reply.candidate)
     return settled
   }
 
-  function learnRoute({ admitted }: Held, why: End['why'], { reply, measured }: Delivered): void {
+  function learnRoute({ admitted }: Held, why: End['why'], { reply, measured }: ReadReply): void {
     const { candidate, repliedMs } = reply
     const usage: Usage | undefined = measured.usage
     const { envelope, conversationKey } = admitted
@@ -48,7 +48,7 @@ export function createSettleReply(deps: SettleReplyDependencies): SettleReply {
     }
   }
 
-  function learnTokens({ admitted }: Held, { reply, measured }: Delivered): void {
+  function learnTokens({ admitted }: Held, { reply, measured }: ReadReply): void {
     const { candidate, meter } = reply
     const counted = meter.reportedInput(measured)
     // The counts of a workspace's own endpoint must not affect the holds of others.

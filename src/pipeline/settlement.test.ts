@@ -13,11 +13,11 @@ import { Exchange } from './exchange.ts'
 import type { Hold } from './hold.ts'
 import {
   billedUsage,
-  type Delivered,
   type Ending,
   endClientLeft,
-  endUncharged,
+  endUnsettled,
   endWithError,
+  type ReadReply,
   type SettlementDependencies,
   settle,
 } from './settlement.ts'
@@ -32,8 +32,8 @@ const relayed: Usage = { ...whole, outputTokens: 4, source: 'estimated' }
 
 // Which usage is billed for each ending; what a client sees of it is in test/money.
 
-const deliveredAs = (measured: Pick<MeasuredReply, 'usage' | 'outputBytes'>, part: Usage) =>
-  ({ reply: { meter: { usageOfPart: () => part } }, measured }) as unknown as Delivered
+const readAs = (measured: Pick<MeasuredReply, 'usage' | 'outputBytes'>, part: Usage) =>
+  ({ reply: { meter: { usageOfPart: () => part } }, measured }) as unknown as ReadReply
 
 test.each<[ending: Ending, afterOutput: Usage | undefined, beforeOutput: Usage | undefined]>([
   ['complete', whole, whole],
@@ -45,18 +45,18 @@ test.each<[ending: Ending, afterOutput: Usage | undefined, beforeOutput: Usage |
   ['ended by us', relayed, undefined],
 ])('bills a request that ended as %p', (ending, afterOutput, beforeOutput) => {
   const usage = ending === 'complete' ? whole : undefined
-  expect(billedUsage(ending, deliveredAs({ usage, outputBytes: 16 }, relayed))).toEqual(afterOutput)
-  expect(billedUsage(ending, deliveredAs({ usage, outputBytes: 0 }, relayed))).toEqual(beforeOutput)
+  expect(billedUsage(ending, readAs({ usage, outputBytes: 16 }, relayed))).toEqual(afterOutput)
+  expect(billedUsage(ending, readAs({ usage, outputBytes: 0 }, relayed))).toEqual(beforeOutput)
 })
 
 test('bills a complete answer without usage by what was relayed', () => {
-  expect(billedUsage('complete', deliveredAs({ usage: undefined, outputBytes: 16 }, relayed))).toEqual(relayed)
+  expect(billedUsage('complete', readAs({ usage: undefined, outputBytes: 16 }, relayed))).toEqual(relayed)
 })
 
 test.each(['client left after content', 'interrupted', 'hold exhausted', 'ended by us'] as const)(
   'bills a quoted usage even without output: %s',
   (ending) => {
-    expect(billedUsage(ending, deliveredAs({ usage: whole, outputBytes: 0 }, whole))).toBe(whole)
+    expect(billedUsage(ending, readAs({ usage: whole, outputBytes: 0 }, whole))).toBe(whole)
   },
 )
 
@@ -64,8 +64,8 @@ test.each(['client left after content', 'interrupted', 'hold exhausted', 'ended 
 
 const none = { ended: 0, kept: 0, freed: 0, left: 0, released: 0, written: 0, observed: 0 }
 const charged = { kind: 'settled', charge: 5n } as SettleEnd
-const delivered: Delivered = {
-  ...deliveredAs({ usage: whole, outputBytes: 4 }, whole),
+const read: ReadReply = {
+  ...readAs({ usage: whole, outputBytes: 4 }, whole),
   reply: {
     candidate: { route: {} },
     meter: {
@@ -74,7 +74,7 @@ const delivered: Delivered = {
       quote: (usage: Usage) => ({ usage, cost: 5n, quoted: 5n, quotedUsd: '0.000000005' }),
       cacheSaved: () => 0n,
     },
-  } as unknown as Delivered['reply'],
+  } as unknown as ReadReply['reply'],
 }
 const complete = { ending: 'complete' } as const
 const defect = new Failure('INTERNAL', 'Tollgate failed.')
@@ -131,11 +131,11 @@ function start() {
 
 test('ends a charged request once: a later error only gets a response', async () => {
   const { deps, exchange, held, record, counts, requestLines } = start()
-  await settle(deps, held, complete, delivered)
+  await settle(deps, held, complete, read)
   expect(endWithError(deps, exchange, defect).status).toBe(500)
   expect(endClientLeft(deps, exchange).status).toBe(499)
-  endUncharged(deps, exchange)
-  expect(await settle(deps, held, { ending: 'ended by us', failure: defect }, delivered)).toEqual({
+  endUnsettled(deps, exchange)
+  expect(await settle(deps, held, { ending: 'ended by us', failure: defect }, read)).toEqual({
     chargeUsd: '0.000000005',
   })
   expect(counts).toEqual({ ...none, ended: 1, kept: 1, observed: 1 })
@@ -156,7 +156,7 @@ test('records what a shared wallet paid, if it is less than quoted', async () =>
     return { ...charged, charge: 3n, posted: 0n } as SettleEnd
   }
   record.caller = { keyId: 'key_1', projectId: 'prj_1', workspaceId: 'ws_1' }
-  expect(await settle(deps, held, complete, delivered)).toEqual({ chargeUsd: '0.000000003' })
+  expect(await settle(deps, held, complete, read)).toEqual({ chargeUsd: '0.000000003' })
   expect([record.charge, record.balance]).toEqual([3n as Nano, 0n as Nano])
   expect(rows).toMatchObject([{ charge: 3, written_off: 2 }])
 })
@@ -164,7 +164,7 @@ test('records what a shared wallet paid, if it is less than quoted', async () =>
 test('does not charge a request that was refused', async () => {
   const { deps, exchange, held, counts, requestLines } = start()
   expect(endWithError(deps, exchange, defect).status).toBe(500)
-  expect(await settle(deps, held, complete, delivered)).toEqual({ chargeUsd: undefined })
+  expect(await settle(deps, held, complete, read)).toEqual({ chargeUsd: undefined })
   expect(counts).toEqual({ ...none, ended: 1, freed: 1, released: 1, written: 1, observed: 1 })
   expect(requestLines()).toBe(1)
 })
@@ -172,7 +172,7 @@ test('does not charge a request that was refused', async () => {
 test('after a settlement that throws, says that the charge is unknown and keeps the key', async () => {
   const { deps, exchange, held, record, counts, hold } = start()
   hold.settle = () => Promise.reject(new Error('no ledger'))
-  expect(await settle(deps, held, complete, delivered).catch(String)).toBe('Error: no ledger')
+  expect(await settle(deps, held, complete, read).catch(String)).toBe('Error: no ledger')
   const response = responseOf(endWithError(deps, exchange, defect))
   expect([response.status, response.headers.get('x-should-retry')]).toEqual([500, 'true'])
   expect(await response.text()).toContain('it is not known yet whether it was charged')
@@ -186,7 +186,7 @@ test.each<[end: SettleEnd, retryAfterMs: number]>([
 ])('fails with "nothing was charged" if the ledger answers %j', async (end, retryAfterMs) => {
   const { deps, held, record, counts, hold } = start()
   hold.settle = () => Promise.resolve(end)
-  const { unsettled } = await settle(deps, held, complete, delivered)
+  const { unsettled } = await settle(deps, held, complete, read)
   expect(unsettled).toMatchObject({ code: 'OVERLOADED', facts: { retryAfterMs } })
   expect(unsettled?.message).toContain('Nothing was charged')
   expect(counts).toEqual({ ...none, ended: 1, freed: 1, released: 1, written: 1, observed: 1 })
@@ -196,7 +196,7 @@ test.each<[end: SettleEnd, retryAfterMs: number]>([
 test('sends a charged answer that could not be stored under its key, and does not free the key', async () => {
   const { deps, held, counts, lines } = start()
   deps.idempotencyKeys.complete = () => Promise.reject(new Error('the database is away'))
-  expect(await settle(deps, held, complete, delivered)).toEqual({ chargeUsd: '0.000000005' })
+  expect(await settle(deps, held, complete, read)).toEqual({ chargeUsd: '0.000000005' })
   expect(counts).toEqual({ ...none, ended: 1, observed: 1 })
   expect(lines()).toContain('the database is away')
 })
@@ -211,7 +211,7 @@ describe('a charge that is not confirmed in time', () => {
 
   test('is reported as unknown, frees its slot, and keeps its key until the outcome is known', async () => {
     const { deps, exchange, held, counts, requestLines, unconfirmed } = startUnconfirmed()
-    const { unsettled, chargeUsd } = await settle(deps, held, complete, delivered)
+    const { unsettled, chargeUsd } = await settle(deps, held, complete, read)
     expect([unsettled?.code, chargeUsd]).toEqual(['OVERLOADED', undefined])
     expect(unsettled?.message).toContain('it is not known yet whether it was charged')
     expect(unsettled?.message).toContain(`tollgate explain ${exchange.record.id}`)
@@ -224,7 +224,7 @@ describe('a charge that is not confirmed in time', () => {
   test('tells the official clients not to retry without a key', async () => {
     const { deps, exchange, held } = startUnconfirmed()
     exchange.key = undefined
-    const { unsettled } = await settle(deps, held, complete, delivered)
+    const { unsettled } = await settle(deps, held, complete, read)
     expect(unsettled?.facts).toMatchObject({ shouldRetry: false, retryAfterMs: 1000 })
     expect(unsettled?.message).toContain('a new request with its own charge')
   })
@@ -237,7 +237,7 @@ describe('a charge that is not confirmed in time', () => {
     [undefined, { left: 1 }, undefined, 'this process could not find out whether it was charged'],
   ])('updates key, record, log and metrics once when it is known: %p', async (end, ends, charge, note) => {
     const { deps, held, record, counts, requestLines, unconfirmed, resolve } = startUnconfirmed()
-    await settle(deps, held, complete, delivered)
+    await settle(deps, held, complete, read)
     resolve(end)
     await Promise.all(unconfirmed)
     expect(counts).toEqual({ ...none, ended: 1, observed: 1, ...ends })
@@ -248,7 +248,7 @@ describe('a charge that is not confirmed in time', () => {
 
   test('keeps the status of a client that had left', async () => {
     const { deps, held, record, unconfirmed, resolve } = startUnconfirmed()
-    await settle(deps, held, { ending: 'client left after content' }, delivered)
+    await settle(deps, held, { ending: 'client left after content' }, read)
     resolve(charged)
     await Promise.all(unconfirmed)
     expect([record.status, record.code]).toEqual([499, undefined])

@@ -5,7 +5,7 @@
 //   settle          a provider was called, or a stream's headers were sent: charges or releases the hold by the ending
 //   endWithError    nothing of an answer went out: refused, no provider answered, or a defect; returns an error response
 //   endFailed       a stream could not be settled because of a defect: returns the failure for an error event
-//   endUncharged    an answer without a charge: a replay under an idempotency key, a count
+//   endUnsettled    an answer without a charge: a replay under an idempotency key, a count
 //   endClientLeft   the client left before anything was sent to a provider
 
 import { priceUsage } from '../catalog/price.ts'
@@ -61,7 +61,7 @@ export function billedUsage(
   {
     reply: { meter },
     measured,
-  }: { readonly reply: { readonly meter: Pick<Meter, 'usageOfPart'> } } & Pick<Delivered, 'measured'>,
+  }: { readonly reply: { readonly meter: Pick<Meter, 'usageOfPart'> } } & Pick<ReadReply, 'measured'>,
 ): Usage | undefined {
   const { usage, outputBytes } = measured
   switch (endings[ending]) {
@@ -76,8 +76,8 @@ export function billedUsage(
 
 // ── Settling ──
 
-/** What a provider's reply came to. */
-export interface Delivered {
+/** A provider's reply as far as it was read, which is what is charged; a whole one is not sent yet. */
+export interface ReadReply {
   readonly reply: Pick<OpenStream | WholeReply, 'candidate' | 'meter' | 'repliedMs'>
   readonly measured: MeasuredReply
   /** The whole answer, to be kept under an idempotency key; undefined = it was streamed. */
@@ -119,25 +119,26 @@ const clientLeftStatus = 499
 /** A slower commit is noted in the record of the request. */
 const slowCommitMs = 1_000
 
-/** Ends a request with its charge, which is durable when this resolves. */
+/** Ends a request: charges it or releases its hold. If this resolves without `unsettled`, the charge is durable. */
 export async function settle(
   deps: SettlementDependencies,
   held: Held,
   { ending, failure }: End,
   /** undefined = no provider replied, and nothing is charged. */
-  delivered: Delivered | undefined,
+  read: ReadReply | undefined,
 ): Promise<Settled> {
   const { exchange, hold } = held
   const { record } = exchange
   if (exchange.hasEnded) return { chargeUsd: record.chargeUsd }
   const hasLeft = ending === 'client left before content' || ending === 'client left after content'
-  const usage = delivered && billedUsage(ending, delivered)
+  const usage = read && billedUsage(ending, read)
   recordEnd(exchange, hasLeft ? clientLeftStatus : 200, failure)
-  if (!delivered || usage === undefined) {
+  if (!read || usage === undefined) {
     release(deps, exchange)
     return {}
   }
-  const { candidate, meter } = delivered.reply
+  const { candidate, meter } = read.reply
+  // Made when the reply was relayed, for this very usage; only that of a part is new.
   const quote = meter.quote(usage)
   record.usage = usage
   record.charge = quote.quoted
@@ -152,18 +153,19 @@ export async function settle(
   try {
     outcome = await hold.settle(quote, (charge) => chargedRequestRow(record, charge))
   } catch (error) {
+    // Counts as unknown, whatever the error says.
     exchange.hasEnded = false
     forgetCharge(record)
     throw error
   }
   if (outcome.kind === 'settled') {
     recordCharge(record, outcome)
-    if (exchange.key) await storeAnswer(deps, exchange.key, delivered.whole)
+    if (exchange.key) await storeAnswer(deps, exchange.key, read.whole)
     if (held.admitted.storing.input !== undefined && ending === 'complete')
-      await keepResponse(deps, held, delivered.lastBytes)
+      await keepResponse(deps, held, read.lastBytes)
     return endCharged(deps, exchange)
   }
-  if (outcome.kind === 'unknown') return endUnconfirmed(deps, exchange, outcome.end, hasLeft, delivered.whole)
+  if (outcome.kind === 'unknown') return endUnconfirmed(deps, exchange, outcome.end, hasLeft, read.whole)
   exchange.mayBeCharged = false
   const unsettled = chargeFailed(outcome.kind === 'unavailable' ? outcome.retryAfterMs : 1000)
   recordSettleTime(exchange)
@@ -185,7 +187,7 @@ function endCharged(deps: SettlementDependencies, exchange: Exchange): Settled {
   const { record } = exchange
   recordSettleTime(exchange)
   if (record.settleMs >= slowCommitMs) {
-    // The row was written in the same commit, without this note; write it again.
+    // The row was written in the same commit; this adds the note, and leaves the amounts as they are.
     record.notes.push(`the charge took ${(record.settleMs / 1000).toFixed(1)} s to commit`)
     deps.requests.write(record)
   }
@@ -276,7 +278,7 @@ async function storeAnswer(
 export function endFailed(deps: SettlementDependencies, exchange: Exchange, failure: Failure): Failure {
   const { mayBeCharged, record, key } = exchange
   const sent = mayBeCharged ? chargeUnknown(failure.code, record.id, key !== undefined) : failure
-  endUncharged(deps, exchange, sent.status, sent)
+  endUnsettled(deps, exchange, sent.status, sent)
   return sent
 }
 
@@ -298,9 +300,9 @@ export function endRefused(deps: SettlementDependencies, exchange: Exchange, { f
   return exchange.clientGone.aborted ? endClientLeft(deps, exchange) : endWithError(deps, exchange, failure, limits)
 }
 
-/** Ends a request whose client has left and for which nothing was sent upstream. */
+/** Ends a request whose client has left before a provider replied. */
 export function endClientLeft(deps: SettlementDependencies, exchange: Exchange): Answer {
-  endUncharged(deps, exchange, clientLeftStatus)
+  endUnsettled(deps, exchange, clientLeftStatus)
   return goneAnswer()
 }
 
@@ -309,8 +311,8 @@ export function goneAnswer(): Answer {
   return new Answer(clientLeftStatus, {})
 }
 
-/** Ends a request without a charge, unless it has ended. */
-export function endUncharged(
+/** Ends a request that this process does not settle, unless it has ended. A settlement that was begun decides by itself. */
+export function endUnsettled(
   deps: SettlementDependencies,
   exchange: Exchange,
   status = 200,
@@ -321,7 +323,7 @@ export function endUncharged(
   release(deps, exchange)
 }
 
-/** Releases the hold and the idempotency key; the record is written by itself. */
+/** Releases the hold and the idempotency key, and writes the record without a charge. */
 function release(deps: SettlementDependencies, exchange: Exchange): void {
   const { log, requests, idempotencyKeys } = deps
   const { key, record, hold } = exchange

@@ -94,7 +94,8 @@ class Pump implements AnswerStream, Watched {
     const { reader, relay } = stream
     const mustGrow = () => relay.outputBytes >= hold.growAtBytes
     // Nearly every event of every stream comes this way, so it makes no promise. Returns undefined to be given the next piece,
-    // `nothing` to end the read because there is more to do below, or the piece itself, which the read then returns unused.
+    // `nothing` to end the read because there is more to do below, or the piece itself once the answer is over:
+    // `awaitFinalUsage` waits for the same read, and uses it.
     const take = (piece: Uint8Array): Uint8Array | undefined => {
       if (this.#isOver()) return piece
       this.#forward(sink, stream, relay.push(piece))

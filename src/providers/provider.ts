@@ -18,7 +18,7 @@ export interface UpstreamRequest {
   readonly credential?: Secret | undefined
   /** Use a new connection, because a pooled one may be dead. */
   readonly isFresh?: boolean | undefined
-  /** Absent = the connection is not watched. Only calls to the operator's own base URLs are, and none by fetch. */
+  /** Absent = the connection is not watched. Calls to base URLs of workspaces (egress-guard.ts) and calls by fetch are not. */
   readonly watch?: ConnectionWatch | undefined
 }
 

@@ -10,7 +10,7 @@ import { effects, type Health } from './health.ts'
 import type { Candidate, HealthPlan } from './plan.ts'
 import type { RouteState } from './route.ts'
 
-/** On routes that are not known to work, immediate repeats included. */
+/** The most attempts on routes that are not known to work, immediate repeats included. */
 const attemptsMax = 3
 /** While the next route is healthy: a model is unavailable only if no route can serve it. */
 const attemptsMaxHealthy = 6
@@ -19,7 +19,7 @@ const attemptsMaxHealthy = 6
 export function requestTotalMs(isStreamed: boolean): number {
   return isStreamed ? 900_000 : 600_000
 }
-/** Nor shortly before: hardly any route answers in less time, and the call would be paid for without a result. */
+/** No attempt begins with less time left: hardly any route answers so fast, and the call would be paid for in vain. */
 const minTimeLeftMs = 1_000
 
 /** A longer wait is passed on to the client, which retries by itself. */
@@ -201,7 +201,7 @@ class Progress {
 
   next(): Next | undefined {
     if (this.#last && this.#mustStop(this.#last)) return undefined
-    // A replay comes before a final fault: a refusal of reasoning that was then removed is the caller's fault by its class.
+    // First a replay: if a provider refused reasoning that was removed since, the class of that fault would end the request.
     return this.#replay() ?? (this.isFinal ? undefined : (this.#nextRoute() ?? this.#retry()))
   }
 

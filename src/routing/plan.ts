@@ -20,7 +20,6 @@ import { platformCredential, type RouteHealth, type RouteNames, type RouteState 
 // One for each route to a provider that can be called, at the endpoint that fits the caller's dialect best and accepts the
 // combination the request asks for.
 
-/** A route chosen for a request: its endpoint, dialect and credential. */
 /** A model that can be called: it has a price and a provider, of the operator or of a workspace. */
 export interface OfferedModel extends Model {
   readonly price: Price
@@ -34,6 +33,7 @@ export interface OfferedModel extends Model {
   readonly idJson: Uint8Array
 }
 
+/** A route chosen for a request: its endpoint, dialect and credential. */
 export interface Candidate {
   /** The model that it serves. */
   readonly model: OfferedModel

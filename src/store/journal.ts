@@ -16,8 +16,8 @@ import {
 
 export interface Journal {
   /**
-   * Appends charged requests in one commit, durable when it resolves. Throws when the commit failed; then nothing of it was
-   * written. A request that is appended twice is charged once.
+   * Appends charged requests in one commit, durable when it resolves. Throws when the commit was not confirmed: hardly ever,
+   * but possibly, it was written all the same. A request that is appended twice is charged once.
    */
   append(requests: readonly RequestRow[]): Promise<void>
   /** Resolves when the tables have everything that was appended before. */

@@ -20,7 +20,7 @@ export interface KeyedRequest {
   readonly requestId: RequestId
 }
 
-/** `previous` belongs to the master secret that is being rotated out: it decrypts and encrypts nothing. */
+/** `previous` belongs to the master secret that is being rotated out: it only decrypts. */
 export interface SealKeys {
   /** 32 bytes. */
   readonly current: Uint8Array

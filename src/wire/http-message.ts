@@ -165,8 +165,8 @@ export abstract class MessageReader<Head> {
   }
 
   /**
-   * Returns the bytes of the body that are in `input`, whose chunks are moved together; they belong to the caller, as
-   * does nothing else of `input`. Throws an HttpFault.
+   * Returns the bytes of the body that are in `input`, without the framing of chunks. The caller may keep these, but no other
+   * part of `input`. Throws an HttpFault.
    */
   read(input: Uint8Array): Uint8Array {
     let bytes = input
@@ -377,7 +377,7 @@ export class ResponseReader extends MessageReader<ResponseHead> {
   }
 }
 
-/** A view needs the ArrayBuffer of the array, which costs more than a copy of a few kilobytes (a fifth of an event). */
+/** A view needs the ArrayBuffer of the array, which costs more than a copy of a few kilobytes (a fifth of the time that an event takes). */
 const copiedBytesMax = 8 * 1024
 
 function pieceOf(bytes: Uint8Array, start: number, end: number): Uint8Array {

@@ -100,7 +100,7 @@ const noRoom = new BodyFault('no-room')
 
 /**
  * A large body takes room as it comes: one that is announced and then sent drop by drop must not keep out the others. What
- * is read natively is not seen before it is whole, and takes room for all of it at once.
+ * is read whole is not seen before it has all arrived, and takes room for all of it at once.
  */
 function readInRoom(
   request: Message,
@@ -108,7 +108,7 @@ function readInRoom(
   bytesMax: number,
   room: BodyRoom,
 ): Promise<Uint8Array<ArrayBuffer> | 'too-large' | 'no-room'> {
-  if (announced !== undefined && announced <= nativeBytesMax) {
+  if (announced !== undefined && announced <= readWholeMax) {
     if (!room.take(announced, 0)) return Promise.resolve('no-room')
     return readWithin(request, announced, bytesMax).finally(() => room.giveBack(announced))
   }
@@ -125,7 +125,7 @@ function readInRoom(
 }
 
 /** Above this a body is read in pieces though its length is known, so that the caller can see that it arrives. */
-const nativeBytesMax = 1024 * 1024
+const readWholeMax = 1024 * 1024
 
 /**
  * Rejects where the connection does. Over the limit the rest is cancelled, which closes the connection. `onProgress` is
@@ -144,9 +144,9 @@ export function readResponseBody(
     return Promise.resolve('too-large')
   }
   if (!onProgress) return readWithin(response, announced, bytesMax)
-  // Who knows its length has all of it.
+  // A provider that announces a length has generated the whole answer.
   if (announced !== undefined) onProgress()
-  if (announced !== undefined && announced <= nativeBytesMax) return readWithin(response, announced, bytesMax)
+  if (announced !== undefined && announced <= readWholeMax) return readWithin(response, announced, bytesMax)
   // Not earlier: reading `body` makes a stream of what can be taken whole.
   const { body } = response
   return body === null ? Promise.resolve(new Uint8Array(0)) : readCapped(body, bytesMax, onProgress)
@@ -184,7 +184,7 @@ function readWithin(
   if (announced === undefined) {
     return message.body === null ? Promise.resolve(new Uint8Array(0)) : readCapped(message.body, bytesMax)
   }
-  // HTTP ends the body at the length it announced, so the native read is bounded. A message made in this process is
+  // HTTP ends the body at the length it announced, so this read is bounded. A message made in this process is
   // bound by nothing, and therefore measured.
   return message.bytes().then((bytes) => (bytes.length > bytesMax ? 'too-large' : (bytes as Uint8Array<ArrayBuffer>)))
 }

@@ -19,7 +19,7 @@ export interface StreamRelay {
   end(): Uint8Array
   /**
    * Something that a client would display has passed: text, reasoning, a tool call or an end. From here on the request
-   * cannot move to another provider.
+   * cannot move to another provider. A relay that collects a whole reply sets it only at the end.
    */
   readonly meaningful: boolean
   /**

@@ -5,7 +5,7 @@
 import type { Socket } from 'bun'
 import { type Answer, type AnswerSink, type AnswerStream, BrokenOff } from '../../pipeline/answer.ts'
 import { HttpFault } from '../../wire/http-message.ts'
-import type { SocketControl } from '../handler.ts'
+import type { ConnectionControl } from '../handler.ts'
 import { AnswerWriter, continueLine, headOf, isBodyless, malformedHeader, refusalBytes } from './answer-writer.ts'
 import { IncomingRequest, type RequestConnection } from './incoming-request.ts'
 import { isKept, RequestReader, refusalOf } from './request-reader.ts'
@@ -13,7 +13,7 @@ import { isKept, RequestReader, refusalOf } from './request-reader.ts'
 export interface ConnectionOptions {
   /** How long a connection may be silent within a request and before the first; between requests, twelve times as long. */
   readonly idleSeconds: number
-  serve(request: IncomingRequest, socket: SocketControl): Answer | Promise<Answer>
+  serve(request: IncomingRequest, socket: ConnectionControl): Answer | Promise<Answer>
   /** The answer to an unexpected error; its details go to the log, never to the caller. */
   onDefect(error: unknown): Answer
 }
@@ -123,7 +123,7 @@ const lingerSeconds = 8
  */
 const silencesMax = 12
 
-export class ServerConnection implements SocketControl, AnswerSink, RequestConnection {
+export class ServerConnection implements ConnectionControl, AnswerSink, RequestConnection {
   #state: State = 'idle'
   readonly #reader = new RequestReader()
   readonly #writer: AnswerWriter

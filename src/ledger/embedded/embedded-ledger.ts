@@ -460,9 +460,9 @@ class Settlements {
         pauseMs = firstRetryMs
         continue
       }
-      // Overdue entries are not retried: their callers have already got an error.
-      this.#giveUp(batch.filter(isOverdue))
-      this.#queue.unshift(...batch.filter((entry) => !isOverdue(entry)))
+      // Those whose callers have already got an error are not tried again.
+      this.#giveUp(batch.filter(isReportedUnknown))
+      this.#queue.unshift(...batch.filter((entry) => !isReportedUnknown(entry)))
       this.#giveUpOld()
       await timers.wait(pauseMs)
       pauseMs = Math.min(2 * pauseMs, retryMaxMs)
@@ -483,7 +483,7 @@ class Settlements {
       endWrite('failed', thrown)
       if (isStoreUnavailable(thrown)) return false
       // Retrying does not help against a defect of ours.
-      for (const entry of batch) end(entry, this.#endDefective(entry, thrown))
+      for (const entry of batch) resolveEntry(entry, this.#endDefective(entry, thrown))
       return true
     } finally {
       clearInterval(watch)
@@ -503,7 +503,7 @@ class Settlements {
       } catch (thrown) {
         defects.push(thrown)
       }
-      end(entry, this.#endCommitted(entry))
+      resolveEntry(entry, this.#endCommitted(entry))
     }
     // Only now, when every other settlement of this commit has its result.
     for (const thrown of defects) onBroken(thrown)
@@ -544,14 +544,14 @@ class Settlements {
     const old = this.#queue.filter(isOld)
     if (old.length > 0) this.#queue = this.#queue.filter((entry) => !isOld(entry))
     this.#giveUp(old)
-    for (const entry of this.#running) if (!isOverdue(entry) && isOld(entry)) this.#resolveUnknown(entry)
+    for (const entry of this.#running) if (!isReportedUnknown(entry) && isOld(entry)) this.#resolveUnknown(entry)
   }
 
   /** Not committed, and never will be. */
   #giveUp(entries: readonly Entry[]): void {
     for (const entry of entries) {
       this.options.book.drop(entry.claim)
-      end(entry, unavailable)
+      resolveEntry(entry, unavailable)
     }
   }
 
@@ -567,11 +567,11 @@ class Settlements {
   }
 }
 
-function isOverdue({ resolveLate }: Entry): boolean {
+function isReportedUnknown({ resolveLate }: Entry): boolean {
   return resolveLate !== undefined
 }
 
-function end({ resolve, resolveLate = resolve }: Entry, ended: SettleEnd | Promise<SettleEnd>): void {
+function resolveEntry({ resolve, resolveLate = resolve }: Entry, ended: SettleEnd | Promise<SettleEnd>): void {
   resolveLate(ended)
 }
 

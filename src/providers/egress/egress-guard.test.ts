@@ -3,6 +3,7 @@ import { createServer, type Server as NetServer } from 'node:net'
 import { createSecureContext, createServer as createTlsServer } from 'node:tls'
 import { inspect } from 'node:util'
 import { createJumpClock } from '../../../test/parts/jump-clock.ts'
+import { Secret } from '../../kernel/secret.ts'
 import { StartRefusal } from '../../store/start-refusal.ts'
 import { sendByFetch } from '../call-endpoint.ts'
 import { restMs, type Send, sendBySocket } from '../connection-pool.ts'
@@ -261,18 +262,31 @@ interface CallOptions {
   readonly trusts?: boolean
   readonly isFresh?: boolean
   readonly send?: Send
+  readonly credential?: Secret
 }
 
 /** A call to a listed host; its name resolves to `addresses`. */
 async function call(url: string, options: CallOptions = {}) {
-  const { addresses = ['127.0.0.1'], headers = {}, body = new Uint8Array(1), trusts, isFresh = false, send } = options
+  const {
+    addresses = ['127.0.0.1'],
+    headers = {},
+    body = new Uint8Array(1),
+    trusts,
+    isFresh = false,
+    send,
+    credential,
+  } = options
   const guard = createEgressGuard({
     allow: [new URL(url).hostname],
     resolve: async () => addresses,
     ...(trusts && { ca }),
   })
   const { signal } = new AbortController()
-  const response = await createGuardedTransport(guard, url, send)({ path: '/x', headers, body, signal, isFresh })
+  const response = await createGuardedTransport(
+    guard,
+    url,
+    send,
+  )({ path: '/x', headers, body, signal, isFresh, credential })
   return { status: response.status, text: new TextDecoder().decode(await response.bytes()) }
 }
 
@@ -319,6 +333,16 @@ describe.each([
     expect(upstream.seen.hosts).toEqual(names.map(hostOf))
     expect(upstream.seen.connections).toBe(2)
   })
+
+  if (send === sendBySocket)
+    test('calls with different credentials share no connection', async () => {
+      using upstream = await createUpstream()
+      for (const key of ['a', 'b', 'a', 'b']) {
+        await call(`http://a.test:${upstream.port}/v1`, { credential: new Secret(key), send })
+        await Bun.sleep(3 * restMs)
+      }
+      expect(upstream.seen.connections).toBe(2)
+    })
 
   test('S4: follows no redirect', async () => {
     using canary = await createUpstream()

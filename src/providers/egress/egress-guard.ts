@@ -230,14 +230,14 @@ async function resolveBySystem(hostname: string): Promise<readonly string[]> {
  * nothing was sent to the one before.
  */
 export function createGuardedTransport(guard: EgressGuard, baseUrl: string, send: Send = sendBySocket): Transport {
-  return async ({ path, headers, body, signal, isFresh }) => {
+  return async ({ path, headers, body, signal, credential, isFresh }) => {
     // Resolving may take long.
     const pinned = await unlessAborted(guard.check(baseUrl + path), signal)
     if (pinned instanceof EgressRefusal) throw pinned
     let failure: unknown
     for (const target of pinned.targets) {
       try {
-        return await send(target, { path: pinned.path, headers, body, signal, isFresh: isFresh ?? false })
+        return await send(target, { path: pinned.path, headers, body, signal, credential, isFresh: isFresh ?? false })
       } catch (thrown) {
         if (signal.aborted || !isUnreachable(thrown)) throw thrown
         failure = thrown
