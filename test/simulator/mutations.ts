@@ -118,8 +118,8 @@ export const mutations: readonly Mutation[] = [
     edits: [
       {
         file: 'ledger/embedded/embedded-ledger.ts',
-        from: /this\.#answerUnknown\(entry\)/,
-        to: '{ entry.isOverdue = true; this.#giveUp([entry]) }',
+        from: /this\.#resolveUnknown\(entry\)/,
+        to: '{ this.#giveUp([entry]); entry.resolveLate = () => {} }',
       },
     ],
   },
