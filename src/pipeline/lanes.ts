@@ -460,7 +460,7 @@ abstract class TranslatedRelay implements StreamRelay {
   constructor({ from, target, mapping, context, note, keeper }: Translated) {
     this.#note = note
     this.#keeper = keeper
-    this.#parser = from.translation.parseStream(target)
+    this.#parser = from.translation.parseStream(target, context.requestId)
     this.#mapper = new ReplyMapper(mapping)
     this.#usageMeter = new UsageMeter(context)
   }

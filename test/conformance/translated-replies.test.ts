@@ -17,7 +17,8 @@ import {
 import { type SseEvent, SseReader } from '../../src/wire/sse.ts'
 import { type CollectedBlock, collectReply } from '../parts/collect-reply.ts'
 import { anyReply, context } from '../parts/reply-events.ts'
-import { parseWhole } from '../parts/reply-notation.ts'
+import { parseWhole, requestId } from '../parts/reply-notation.ts'
+import { target as messagesTarget } from '../parts/translation.ts'
 import { checkChatReply, checkChatStream } from './checker/grammar-chat.ts'
 import { checkMessagesReply, checkMessagesStream } from './checker/grammar-messages.ts'
 
@@ -120,7 +121,7 @@ describe('chat completions', () => {
     fc.assert(
       fc.property(anyReply, (events) => {
         const { message } = collectChat(sseOf(streamOf(renderChat(context), events)))
-        const again = collectReply(parseWhole(parseChat(target), streamOf(renderChat(context), events)))
+        const again = collectReply(parseWhole(parseChat(target, requestId), streamOf(renderChat(context), events)))
         const texts = again.blocks.filter(({ kind }) => kind === 'text')
         const said = texts.map((block) => ('text' in block ? block.text : '')).join('')
         // Blank text that no word follows is not worth a block.
@@ -158,7 +159,9 @@ describe('messages', () => {
     fc.assert(
       fc.property(anyReply, (events) => {
         const original = collectReply(events)
-        const again = collectReply(parseWhole(parseMessages(), streamOf(renderMessages(context), events)))
+        const again = collectReply(
+          parseWhole(parseMessages(messagesTarget(), requestId), streamOf(renderMessages(context), events)),
+        )
         const said = original.blocks.filter(
           (block) => !('text' in block && block.text === '' && block.kind !== 'thinking'),
         )

@@ -25,7 +25,7 @@ import {
   readError,
 } from '../parts/official-clients.ts'
 import { call, context, custom, ended, started, text, thinking } from '../parts/reply-events.ts'
-import { parseWhole } from '../parts/reply-notation.ts'
+import { parseWhole, requestId } from '../parts/reply-notation.ts'
 import { targetOf } from '../parts/translation.ts'
 
 /** The server's answers, by requested model; bodies that begin with `{` are whole replies. */
@@ -53,12 +53,13 @@ const target = targetOf('up', 'acme/openai-chat')()
 const streamOf = (renderer: StreamRenderer, events: readonly ReplyEvent[]): string =>
   events.map((event) => renderer.render(event)).join('') + renderer.terminal
 const fixture = (path: string): Uint8Array => readFileSync(`${import.meta.dir}/../fixtures/${path}.sse`)
-const messagesFixture = (name: string): ReplyEvent[] => parseWhole(parseMessages(), fixture(`messages/${name}`))
-const chatFixture = (name: string): ReplyEvent[] => parseWhole(parseChat(target), fixture(`chat/${name}`))
+const messagesFixture = (name: string): ReplyEvent[] =>
+  parseWhole(parseMessages(target, requestId), fixture(`messages/${name}`))
+const chatFixture = (name: string): ReplyEvent[] => parseWhole(parseChat(target, requestId), fixture(`chat/${name}`))
 const chunk = (delta: unknown, finish: string | null = null): string =>
   `data: ${JSON.stringify({ id: 'c1', choices: [{ index: 0, delta, finish_reason: finish }] })}\n\n`
 const chatEvents = (...records: string[]): ReplyEvent[] =>
-  parseWhole(parseChat(target), `${records.join('')}data: [DONE]\n\n`)
+  parseWhole(parseChat(target, requestId), `${records.join('')}data: [DONE]\n\n`)
 const toolCalls = ended({ unified: 'tool-calls', raw: 'x' })
 const interrupted = new Failure('STREAM_INTERRUPTED', 'Provider acme broke off.')
 

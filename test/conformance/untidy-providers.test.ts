@@ -13,7 +13,7 @@ import { type SseEvent, SseReader } from '../../src/wire/sse.ts'
 import { chunk, done, record, target } from '../parts/chat-stream.ts'
 import { event } from '../parts/messages-stream.ts'
 import { context } from '../parts/reply-events.ts'
-import { parseCut, parseWhole } from '../parts/reply-notation.ts'
+import { parseCut, parseWhole, requestId } from '../parts/reply-notation.ts'
 import { checkChatStream } from './checker/grammar-chat.ts'
 import { checkMessagesStream } from './checker/grammar-messages.ts'
 
@@ -139,7 +139,7 @@ test('a Chat Completions provider may send anything', () => {
       isTagged,
       (records, places, thinkTags) => {
         const bytes = new TextEncoder().encode(records.join('') + done)
-        const parser = () => parseChat({ ...target, rules: { thinkTags } })
+        const parser = () => parseChat({ ...target, rules: { thinkTags } }, requestId)
         const events = parseWhole(parser(), bytes)
         checkReply(events)
         checkRendered(events)
@@ -154,7 +154,7 @@ test('thinking in tags is the same for any chunking where reasoning details foll
   const details = (detail: object) => ({ reasoning_details: [{ type: 'reasoning.text', ...detail }] })
   const deltas = [{ content: '<think>x' }, { ...details({}), refusal: 'no' }, details({ data: 'opaque' })]
   const bytes = new TextEncoder().encode(deltas.map((delta) => chunk(delta)).join('') + done)
-  const parser = () => parseChat({ ...target, rules: { thinkTags: true } })
+  const parser = () => parseChat({ ...target, rules: { thinkTags: true } }, requestId)
   const events = parseWhole(parser(), bytes)
   for (let at = 1; at < bytes.length; at++) expect(parseCut(parser(), bytes, [at])).toEqual(events)
 })
@@ -167,10 +167,10 @@ test('a Messages provider may send anything', () => {
       fc.array(fc.nat(), { maxLength: 6 }),
       (records, places) => {
         const bytes = new TextEncoder().encode(start + records.join('') + event('message_stop'))
-        const events = parseWhole(parseMessages(), bytes)
+        const events = parseWhole(parseMessages(target, requestId), bytes)
         checkReply(events)
         checkRendered(events)
-        expect(parseCut(parseMessages(), bytes, cutsOf(bytes.length, places))).toEqual(events)
+        expect(parseCut(parseMessages(target, requestId), bytes, cutsOf(bytes.length, places))).toEqual(events)
       },
     ),
     { numRuns: 600 },

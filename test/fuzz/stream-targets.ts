@@ -62,7 +62,7 @@ function checkOrder(all: readonly ReplyEvent[]): void {
 }
 
 function parse(dialect: UpstreamDialect, pieces: readonly Uint8Array[]): readonly ReplyEvent[] {
-  const parser = dialect.translation.parseStream(upstreamTarget)
+  const parser = dialect.translation.parseStream(upstreamTarget, context.requestId)
   return [...pieces.flatMap((piece) => parser.push(piece)), ...parser.end()]
 }
 
@@ -157,7 +157,7 @@ function replyTarget(dialect: UpstreamDialect): FuzzTarget {
     open() {
       const corpus = [...trouble(name), ...replyCorpus[dialect.id]]
       const check = (bytes: Uint8Array<ArrayBuffer>, status: number): void => {
-        checkOrder(dialect.translation.parseStream(upstreamTarget).whole(bytes))
+        checkOrder(dialect.translation.parseStream(upstreamTarget, context.requestId).whole(bytes))
         checkTranslation(dialect, (relay) => [relay.whole(bytes)])
         const fault = dialect.readFault(status, new Headers({ 'retry-after': '7' }), Buffer.from(bytes).toString())
         insist(fault.message.length <= 4096, 'a fault without an end')

@@ -6,6 +6,10 @@
 import type { ReplyBlock, ReplyEvent } from '../../src/dialects/canonical/reply.ts'
 import { readSignature } from '../../src/dialects/canonical/signature.ts'
 import type { StreamParser } from '../../src/dialects/canonical/translation.ts'
+import type { RequestId } from '../../src/kernel/ids.ts'
+
+/** For parsers, which make ids of calls from it. */
+export const requestId: RequestId = 'req_7'
 
 /** Writes the lines of `noted` in one: steps`start r1 | text | +a | . | end end STOP`. Long ones continue indented. */
 export function steps(parts: TemplateStringsArray, ...values: readonly string[]): string[] {

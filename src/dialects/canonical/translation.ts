@@ -231,7 +231,8 @@ export interface StreamRenderer {
 /** Needed to call a provider in a dialect. */
 export interface UpstreamTranslation {
   renderRequest(conversation: Conversation, target: Target): RenderedRequest | Failure
-  parseStream(target: Target): StreamParser
+  /** Calls without an id get one made from `requestId`. */
+  parseStream(target: Target, requestId: RequestId): StreamParser
 }
 
 /** Also needed to serve callers in it. */

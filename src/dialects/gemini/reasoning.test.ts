@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { collectReply } from '../../../test/parts/collect-reply.ts'
 import { geminis, geminiTarget, issuer, rendered, said } from '../../../test/parts/gemini.ts'
-import { parseWhole } from '../../../test/parts/reply-notation.ts'
+import { parseWhole, requestId } from '../../../test/parts/reply-notation.ts'
 import { assistant, call, result, user } from '../../../test/parts/translation.ts'
 import type { AssistantBlock, Turn } from '../canonical/conversation.ts'
 import { writeSignature } from '../canonical/signature.ts'
@@ -11,7 +11,9 @@ const lost = 'skip_thought_signature_validator'
 
 /** The blocks of a reply as a caller would send them back. */
 function blocksOf(stream: string): AssistantBlock[] {
-  return collectReply(parseWhole(parseStream(geminiTarget()), stream)).blocks.filter(({ kind }) => kind !== 'refusal')
+  return collectReply(parseWhole(parseStream(geminiTarget(), requestId), stream)).blocks.filter(
+    ({ kind }) => kind !== 'refusal',
+  )
 }
 
 function sentBack(blocks: readonly AssistantBlock[], target = geminiTarget()) {

@@ -3,7 +3,7 @@
 import { describe, expect, test } from 'bun:test'
 import { geminiTarget, issuer, record, said } from '../../../test/parts/gemini.ts'
 import { context } from '../../../test/parts/reply-events.ts'
-import { parseWhole } from '../../../test/parts/reply-notation.ts'
+import { parseWhole, requestId } from '../../../test/parts/reply-notation.ts'
 import { anthropicMessages } from '../anthropic-messages/index.ts'
 import { readSignature } from '../canonical/signature.ts'
 import type { Dialect } from '../dialect.ts'
@@ -12,7 +12,7 @@ import { parseStream } from './reply/parse.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: tests look into it freely
 const replyIn = (dialect: Dialect, stream: string): any =>
-  JSON.parse(dialect.translation.renderReply(parseWhole(parseStream(geminiTarget()), stream), context))
+  JSON.parse(dialect.translation.renderReply(parseWhole(parseStream(geminiTarget(), requestId), stream), context))
 const chat = (stream: string) => replyIn(openaiChat, stream).choices[0]
 const message = (stream: string) => replyIn(anthropicMessages, stream)
 
@@ -21,14 +21,14 @@ describe('vector 66: two calls without ids', () => {
     [{ functionCall: { name: 'f', args: { a: 1 } }, thoughtSignature: 'S' }, { functionCall: { name: 'f', args: {} } }],
     'STOP',
   )
-  const proof = { issuer, blob: '{"part":"call","id":"call_r1_1","signature":"S"}' }
+  const proof = { issuer, blob: '{"part":"call","id":"call_7_1","signature":"S"}' }
 
   test('on the chat surface', () => {
     const { message: said, finish_reason } = chat(calls)
     expect(finish_reason).toBe('tool_calls')
     expect(said.tool_calls.map((call: { id: string; function: object }) => [call.id, call.function])).toEqual([
-      ['call_r1_1', { name: 'f', arguments: '{"a":1}' }],
-      ['call_r1_2', { name: 'f', arguments: '{}' }],
+      ['call_7_1', { name: 'f', arguments: '{"a":1}' }],
+      ['call_7_2', { name: 'f', arguments: '{}' }],
     ])
     expect(readSignature(said.reasoning_details[0].signature)).toEqual(proof)
   })

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'bun:test'
 import { calls, chunk, done, signed, target } from '../../../test/parts/chat-stream.ts'
-import { noted, parseWhole, steps } from '../../../test/parts/reply-notation.ts'
+import { noted, parseWhole, requestId, steps } from '../../../test/parts/reply-notation.ts'
 import type { ReplyEvent } from '../canonical/reply.ts'
 import { placeReasoning, reasoningPlaces } from './reasoning.ts'
 import { parseStream } from './reply/parse.ts'
 
-const read = (...records: string[]): string[] => noted(parseWhole(parseStream(target), records.join('')))
-const eventsOf = (...records: string[]): ReplyEvent[] => parseWhole(parseStream(target), records.join(''))
+const read = (...records: string[]): string[] => noted(parseWhole(parseStream(target, requestId), records.join('')))
+const eventsOf = (...records: string[]): ReplyEvent[] => parseWhole(parseStream(target, requestId), records.join(''))
 
 describe('reasoning', () => {
   const body = ['start c1', 'thinking', '+hm', '+m', signed, '.', 'text', '+a', '.', 'end end stop']
@@ -116,10 +116,10 @@ describe('reasoning', () => {
 
   test('pitfall 85: is separated from text by its tags only for models known to write them', () => {
     const stream = `${chunk({ content: '<th' })}${chunk({ content: 'ink>\nhm</thi' })}${chunk({ content: 'nk>\n\na < b' }, 'stop')}${done}`
-    expect(noted(parseWhole(parseStream({ ...target, rules: { thinkTags: true } }), stream))).toEqual(steps`
+    expect(noted(parseWhole(parseStream({ ...target, rules: { thinkTags: true } }, requestId), stream))).toEqual(steps`
       start c1 | thinking | +hm | ${signed} | . | text | +a < b | . | end end stop
     `)
-    expect(noted(parseWhole(parseStream(target), stream))).toEqual(steps`
+    expect(noted(parseWhole(parseStream(target, requestId), stream))).toEqual(steps`
       start c1 | text | +<th | +ink>\nhm</thi | +nk>\n\na < b | . | end end stop
     `)
   })

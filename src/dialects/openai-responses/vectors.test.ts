@@ -3,7 +3,7 @@
 
 import { describe, expect, test } from 'bun:test'
 import { context } from '../../../test/parts/reply-events.ts'
-import { parseWhole } from '../../../test/parts/reply-notation.ts'
+import { parseWhole, requestId } from '../../../test/parts/reply-notation.ts'
 import {
   completed,
   created,
@@ -31,7 +31,7 @@ const target = responsesTarget(gpts.o3)
 
 // biome-ignore lint/suspicious/noExplicitAny: tests look into it freely
 const replyIn = (dialect: Dialect, stream: string): any =>
-  JSON.parse(dialect.translation.renderReply(parseWhole(parseStream(target), stream), context))
+  JSON.parse(dialect.translation.renderReply(parseWhole(parseStream(target, requestId), stream), context))
 const chat = (stream: string) => replyIn(openaiChat, stream).choices[0]
 const messages = (stream: string) => replyIn(anthropicMessages, stream)
 
@@ -152,7 +152,7 @@ test.each([openaiChat, anthropicMessages, openaiResponses])(
         throw new Error('the prompt was counted')
       },
     }
-    const text = dialect.translation.renderReply(parseWhole(parseStream(target), recorded), uncounted)
+    const text = dialect.translation.renderReply(parseWhole(parseStream(target, requestId), recorded), uncounted)
     expect(text).toContain('Grüße 👋')
   },
 )

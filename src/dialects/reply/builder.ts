@@ -1,6 +1,7 @@
 // Building blocks of reply parsers. ReplyBuilder emits a well-formed reply whatever a provider sends: one start, one
 // block at a time, deltas only inside a block of their kind, one end.
 
+import type { RequestId } from '../../kernel/ids.ts'
 import type { Usage } from '../../kernel/usage.ts'
 import { utf8Text } from '../../wire/bytes.ts'
 import { type SseEvent, SseReader } from '../../wire/sse.ts'
@@ -123,6 +124,7 @@ export abstract class SseReplyParser implements StreamParser {
   constructor(
     protected readonly reply: ReplyBuilder,
     private readonly form: ReplyForm,
+    private readonly requestId: RequestId,
   ) {}
 
   push(chunk: Uint8Array): readonly ReplyEvent[] {
@@ -186,10 +188,12 @@ export abstract class SseReplyParser implements StreamParser {
     this.reply.start(this.id === '' ? undefined : this.id, this.usageSoFar)
   }
 
-  /** An id for a call without one, made unique in the conversation by the reply's id. `place`: its number, from 1. */
+  /**
+   * An id for a call without one, at most 40 characters long. It contains the id of the request, because hosts may send
+   * no id of the reply, or always the same. `place`: the number of the call, from 1.
+   */
   protected mintId(prefix: string, place: number): string {
-    const reply = this.id.replaceAll(/[^A-Za-z0-9]/g, '').slice(-16)
-    return reply === '' ? `${prefix}_${place}` : `${prefix}_${reply}_${place}`
+    return `${prefix}_${this.requestId.slice('req_'.length)}_${place}`
   }
 }
 

@@ -2,11 +2,12 @@ import { describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { close, delta, ending, event, open, start, stop, text } from '../../../../test/parts/messages-stream.ts'
-import { noted, parseCut, parseWhole, steps } from '../../../../test/parts/reply-notation.ts'
+import { noted, parseCut, parseWhole, requestId, steps } from '../../../../test/parts/reply-notation.ts'
+import { target } from '../../../../test/parts/translation.ts'
 import type { ReplyEvent } from '../../canonical/reply.ts'
 import { parseStream } from './parse.ts'
 
-const eventsOf = (...records: string[]): ReplyEvent[] => parseWhole(parseStream(), records.join(''))
+const eventsOf = (...records: string[]): ReplyEvent[] => parseWhole(parseStream(target(), requestId), records.join(''))
 const read = (...records: string[]): string[] => noted(eventsOf(...records))
 
 describe('the end', () => {
@@ -88,7 +89,7 @@ describe('a reply that fails', () => {
   })
 
   test('pitfall 149: one malformed record is left out and counted', () => {
-    const parser = parseStream()
+    const parser = parseStream(target(), requestId)
     const events = parseWhole(
       parser,
       `${start}event: content_block_delta\ndata: {"type"\n\n${text(0, 'a')}${ending('end_turn')}${stop}`,
@@ -111,18 +112,19 @@ describe('framing', () => {
 
   test.each(fixtures)('vector 87: %s reads the same cut at every byte', (name) => {
     const bytes = bytesOf(name)
-    const whole = parseWhole(parseStream(), bytes)
+    const whole = parseWhole(parseStream(target(), requestId), bytes)
     expect(whole.at(-1)?.type).toBe('reply-end')
-    for (let cut = 1; cut < bytes.length; cut++) expect(parseCut(parseStream(), bytes, [cut])).toEqual(whole)
+    for (let cut = 1; cut < bytes.length; cut++)
+      expect(parseCut(parseStream(target(), requestId), bytes, [cut])).toEqual(whole)
   })
 
   test('pitfall 165: reads the same in any cuts', () => {
     const bytes = bytesOf('server-tools')
-    const whole = parseWhole(parseStream(), bytes)
+    const whole = parseWhole(parseStream(target(), requestId), bytes)
     expect(noted(whole)).toEqual(steps`start msg_03Srv | text apart | +晴れ ☀️. | . | end end end_turn`)
     const cuts = fc.uniqueArray(fc.nat(bytes.length), { maxLength: 20 }).map((list) => list.sort((a, b) => a - b))
     fc.assert(
-      fc.property(cuts, (at) => expect(parseCut(parseStream(), bytes, at)).toEqual(whole)),
+      fc.property(cuts, (at) => expect(parseCut(parseStream(target(), requestId), bytes, at)).toEqual(whole)),
       { numRuns: 50 },
     )
   })
@@ -282,7 +284,9 @@ describe('tool calls', () => {
 })
 
 const whole = (reply: object | string) =>
-  parseStream().whole(new TextEncoder().encode(typeof reply === 'string' ? reply : JSON.stringify(reply)))
+  parseStream(target(), requestId).whole(
+    new TextEncoder().encode(typeof reply === 'string' ? reply : JSON.stringify(reply)),
+  )
 const message = (content: readonly object[], more: object = {}) => ({
   id: 'msg_1',
   type: 'message',

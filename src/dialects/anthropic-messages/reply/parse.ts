@@ -1,15 +1,16 @@
 // Parses a Messages stream. Blocks that only the provider can use (server tools and their results) are omitted.
 
+import type { RequestId } from '../../../kernel/ids.ts'
 import type { RawJson } from '../../canonical/conversation.ts'
 import { rawJsonAt, recordOf, textOf } from '../../canonical/json.ts'
 import type { Stop, StopReason } from '../../canonical/reply.ts'
-import type { StreamParser } from '../../canonical/translation.ts'
+import type { StreamParser, Target } from '../../canonical/translation.ts'
 import { ReplyBuilder, SseReplyParser } from '../../reply/builder.ts'
 import { readErrorObject } from '../errors.ts'
 import { countsOutput, mergeUsage, readUsage, type UsageMembers } from '../usage.ts'
 
-export function parseStream(): StreamParser {
-  return new MessagesStreamParser()
+export function parseStream(_target: Target, requestId: RequestId): StreamParser {
+  return new MessagesStreamParser(requestId)
 }
 
 class MessagesStreamParser extends SseReplyParser {
@@ -28,8 +29,8 @@ class MessagesStreamParser extends SseReplyParser {
   /** Arguments in the start of a call; they count if no others follow. */
   #startInput = ''
 
-  constructor() {
-    super(new ReplyBuilder(), { readErrorObject })
+  constructor(requestId: RequestId) {
+    super(new ReplyBuilder(), { readErrorObject }, requestId)
   }
 
   get isOutputUncounted(): boolean {
@@ -122,7 +123,7 @@ class MessagesStreamParser extends SseReplyParser {
     const name = textOf(block.name)
     if (name === '') return this.reply.fail('a tool call without a name')
     this.#calls += 1
-    const id = textOf(block.id) || `toolu_tg_${this.#calls}`
+    const id = textOf(block.id) || this.mintId('toolu_tg', this.#calls)
     this.reply.open({ kind: 'tool-call', id, name, custom: false })
     const hasInput = Object.keys(recordOf(block.input)).length > 0
     this.#startInput = hasInput ? (input() ?? JSON.stringify(block.input)) : ''

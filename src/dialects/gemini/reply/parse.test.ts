@@ -1,11 +1,12 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { geminiTarget, issuer, record, said } from '../../../../test/parts/gemini.ts'
-import { noted, parseCut, parseWhole, steps } from '../../../../test/parts/reply-notation.ts'
+import { noted, parseCut, parseWhole, requestId, steps } from '../../../../test/parts/reply-notation.ts'
 import type { ReplyEvent } from '../../canonical/reply.ts'
 import { parseStream } from './parse.ts'
 
-const eventsOf = (...records: string[]): ReplyEvent[] => parseWhole(parseStream(geminiTarget()), records.join(''))
+const eventsOf = (...records: string[]): ReplyEvent[] =>
+  parseWhole(parseStream(geminiTarget(), requestId), records.join(''))
 const read = (...records: string[]): string[] => noted(eventsOf(...records))
 const signed = `signed by ${issuer}`
 const proof = (part: object): string => `${signed} ${JSON.stringify(part)}`
@@ -17,14 +18,14 @@ const usage = (prompt: number, candidates?: number, thoughts?: number) => ({
 })
 
 test('reports the usage so far before the end of the stream', () => {
-  const parser = parseStream(geminiTarget())
+  const parser = parseStream(geminiTarget(), requestId)
   parser.push(new TextEncoder().encode(said([text('Hel')]) + record(usage(3, 2)) + record(usage(3, 7))))
   expect(parser.usageSoFar).toMatchObject({ inputTokens: 3, outputTokens: 7 })
 })
 
 describe('text and thoughts', () => {
   test('are emitted as they arrive, and the end only when the provider closes', () => {
-    const parser = parseStream(geminiTarget())
+    const parser = parseStream(geminiTarget(), requestId)
     const push = (chunk: string): string[] => noted(parser.push(new TextEncoder().encode(chunk)))
     expect(push(said([thought('Hm')]))).toEqual(steps`start r1 | thinking | +Hm`)
     expect(push(said([text('Hel')]))).toEqual(steps`${signed} | . | text | +Hel`)
@@ -35,7 +36,7 @@ describe('text and thoughts', () => {
 
   test('blank text alone opens no block in front of a call', () => {
     expect(read(said([text('\n'), call('f')], 'STOP'))).toEqual(steps`
-      start r1 | call call_r1_1 f | +{} | . | end tool-calls STOP
+      start r1 | call call_7_1 f | +{} | . | end tool-calls STOP
     `)
     expect(read(said([text('\n')]), said([text('a')], 'STOP'))).toEqual(steps`
       start r1 | text | +\na | . | end end STOP
@@ -56,27 +57,27 @@ describe('calls', () => {
       said([call('f', { a: 1 })], undefined, usage(10, 3)),
       said([text('')], 'STOP', usage(10, 7, 2)),
     )
-    expect(noted(events)).toEqual(steps`start r1 | call call_r1_1 f | +{"a":1} | . | end tool-calls STOP`)
+    expect(noted(events)).toEqual(steps`start r1 | call call_7_1 f | +{"a":1} | . | end tool-calls STOP`)
     expect(events.at(-1)).toMatchObject({ usage: { inputTokens: 10, outputTokens: 9, reasoningTokens: 2 } })
   })
 
   test('vector 66: without ids they get unique ones, and the signature of the first is kept', () => {
     expect(read(said([call('f', {}, { thoughtSignature: 'S' }), call('f', {})], 'STOP'))).toEqual(steps`
-      start r1 | thinking | ${proof({ part: 'call', id: 'call_r1_1', signature: 'S' })} | . | call call_r1_1 f
-      +{} | . | call call_r1_2 f | +{} | . | end tool-calls STOP
+      start r1 | thinking | ${proof({ part: 'call', id: 'call_7_1', signature: 'S' })} | . | call call_7_1 f
+      +{} | . | call call_7_2 f | +{} | . | end tool-calls STOP
     `)
   })
 
   test('keep the ids they have, but for one that is used twice', () => {
     const given = { functionCall: { id: 'x', name: 'f', args: {} } }
     const calls = read(said([given, given], 'STOP')).filter((line) => line.startsWith('call '))
-    expect(calls).toEqual(['call x f', 'call call_r1_2 f'])
+    expect(calls).toEqual(['call x f', 'call call_7_2 f'])
   })
 
   test('pitfall 56: have their arguments as the model wrote them', () => {
     const json = '{ "n": 12345678901234567890, "x": 1.0 }'
     const line = `data: {"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","args":${json}}}]},"finishReason":"STOP"}]}\n\n`
-    expect(read(line)).toEqual(steps`start | call call_tg_1 f | +${json} | . | end tool-calls STOP`)
+    expect(read(line)).toEqual(steps`start | call call_7_1 f | +${json} | . | end tool-calls STOP`)
   })
 
   test('without a name are a failure', () => {
@@ -89,7 +90,7 @@ describe('signatures', () => {
     expect(
       read(said([thought('Hm')]), said([call('f', {}, { thoughtSignature: 'S' })], 'STOP')).slice(1, 6),
     ).toEqual(steps`
-      thinking | +Hm | ${proof({ part: 'call', id: 'call_r1_1', signature: 'S' })} | . | call call_r1_1 f
+      thinking | +Hm | ${proof({ part: 'call', id: 'call_7_1', signature: 'S' })} | . | call call_7_1 f
     `)
   })
 
@@ -111,7 +112,7 @@ describe('signatures', () => {
   test('that follow a call on a part without text are its own', () => {
     const late = { thoughtSignature: 'S' }
     expect(read(said([call('f')]), said([late], 'STOP')).slice(4)).toEqual(steps`
-      thinking | ${proof({ part: 'call', id: 'call_r1_1', signature: 'S' })} | . | end tool-calls STOP
+      thinking | ${proof({ part: 'call', id: 'call_7_1', signature: 'S' })} | . | end tool-calls STOP
     `)
   })
 })
@@ -214,7 +215,7 @@ describe('failures', () => {
   })
 
   test('a record that cannot be read is left out and counted', () => {
-    const parser = parseStream(geminiTarget())
+    const parser = parseStream(geminiTarget(), requestId)
     expect(noted(parseWhole(parser, `data: {bad\n\n${said([text('a')], 'STOP')}`)).at(-1)).toBe('end end STOP')
     expect(parser.skipped).toBe(1)
   })
@@ -271,10 +272,10 @@ describe('any cut of the bytes', () => {
 
   test('gives the same events, at every single place', () => {
     for (const bytes of streams.map((each) => new TextEncoder().encode(each))) {
-      const whole = parseWhole(parseStream(geminiTarget()), bytes)
+      const whole = parseWhole(parseStream(geminiTarget(), requestId), bytes)
       expect(noted(whole).at(-1)).toMatch(/^end /)
       for (let cut = 0; cut <= bytes.length; cut++) {
-        expect(parseCut(parseStream(geminiTarget()), bytes, [cut])).toEqual(whole)
+        expect(parseCut(parseStream(geminiTarget(), requestId), bytes, [cut])).toEqual(whole)
       }
     }
   })
@@ -284,8 +285,8 @@ describe('any cut of the bytes', () => {
       fc.property(fc.constantFrom(...streams), fc.array(fc.nat(2000), { maxLength: 30 }), (each, places) => {
         const bytes = new TextEncoder().encode(each)
         const cuts = places.filter((place) => place < bytes.length).sort((a, b) => a - b)
-        expect(parseCut(parseStream(geminiTarget()), bytes, cuts)).toEqual(
-          parseWhole(parseStream(geminiTarget()), bytes),
+        expect(parseCut(parseStream(geminiTarget(), requestId), bytes, cuts)).toEqual(
+          parseWhole(parseStream(geminiTarget(), requestId), bytes),
         )
       }),
     )
@@ -294,7 +295,7 @@ describe('any cut of the bytes', () => {
 
 const encode = (body: unknown): Uint8Array =>
   new TextEncoder().encode(typeof body === 'string' ? body : JSON.stringify(body))
-const whole = (body: unknown) => parseStream(geminiTarget()).whole(encode(body))
+const whole = (body: unknown) => parseStream(geminiTarget(), requestId).whole(encode(body))
 const events = (body: unknown): string[] => noted(whole(body))
 const faultOf = (body: unknown) => {
   const last = whole(body).at(-1)
@@ -314,7 +315,7 @@ describe('pitfall 139: a whole reply as the stream that was asked for', () => {
         { "functionCall": { "name": "f", "args": {"n": 12345678901234567890} } } ] } } ]
     }\n`
     expect(events(body)).toEqual(steps`
-      start r1 | text | +so\nbe it | . | call call_r1_1 f | +{"n": 12345678901234567890} | . | end tool-calls STOP
+      start r1 | text | +so\nbe it | . | call call_7_1 f | +{"n": 12345678901234567890} | . | end tool-calls STOP
     `)
   })
 

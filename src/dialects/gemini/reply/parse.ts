@@ -1,6 +1,7 @@
 // Parses a generateContent stream or whole reply. Blocks are implied by the parts. There is no terminal record: the reply ends when
 // the provider closes the stream after a finish reason.
 
+import type { RequestId } from '../../../kernel/ids.ts'
 import { ByteBuffer, utf8Text } from '../../../wire/bytes.ts'
 import { JsonNode } from '../../../wire/json.ts'
 import { type ProviderFault, replyFault } from '../../canonical/faults.ts'
@@ -13,12 +14,9 @@ import { readErrorObject } from '../errors.ts'
 import { type SignedPart, writeBlob } from '../reasoning.ts'
 import { readUsage } from '../usage.ts'
 
-export function parseStream(target: Target): StreamParser {
-  return new GeminiStreamParser(target)
+export function parseStream(target: Target, requestId: RequestId): StreamParser {
+  return new GeminiStreamParser(target, requestId)
 }
-
-/** With `call_` and a number, ids stay within the 40 characters that some callers accept. */
-const replyIdMax = 28
 
 class GeminiStreamParser extends SseReplyParser {
   readonly #bare = new BareBody()
@@ -38,13 +36,13 @@ class GeminiStreamParser extends SseReplyParser {
   /** A part was omitted since the last block. */
   #isApart = false
 
-  constructor({ issuer }: Target) {
+  constructor({ issuer }: Target, requestId: RequestId) {
     const sign = () => {
       const signed = this.#signed
       this.#signed = undefined
       return writeSignature({ issuer, blob: signed && writeBlob(signed) })
     }
-    super(new ReplyBuilder(sign), { readErrorObject })
+    super(new ReplyBuilder(sign), { readErrorObject }, requestId)
   }
 
   override push(chunk: Uint8Array): readonly ReplyEvent[] {
@@ -179,11 +177,10 @@ class GeminiStreamParser extends SseReplyParser {
     this.#isApart = false
   }
 
-  /** The given id, or one made unique in the conversation by the reply's id. */
+  /** The given id, unless there is none or it is used twice. */
   #idFor(given: string): string {
-    const reply = this.id.replaceAll(/[^A-Za-z0-9_-]/g, '').slice(-replyIdMax)
     let id = given
-    for (let n = this.#ids.size + 1; id === '' || this.#ids.has(id); n++) id = `call_${reply || 'tg'}_${n}`
+    for (let n = this.#ids.size + 1; id === '' || this.#ids.has(id); n++) id = this.mintId('call', n)
     this.#ids.add(id)
     return id
   }

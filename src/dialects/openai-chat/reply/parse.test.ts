@@ -3,17 +3,17 @@ import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { targetWith } from '../../../../test/parts/chat-requests.ts'
 import { calls, chunk, done, record, signed, target } from '../../../../test/parts/chat-stream.ts'
-import { noted, parseCut, parseWhole, steps } from '../../../../test/parts/reply-notation.ts'
+import { noted, parseCut, parseWhole, requestId, steps } from '../../../../test/parts/reply-notation.ts'
 import { tokenCounts } from '../../../../test/parts/token-counts.ts'
 import type { ReplyEvent } from '../../canonical/reply.ts'
 import { parseStream } from './parse.ts'
 
-const read = (...records: string[]): string[] => noted(parseWhole(parseStream(target), records.join('')))
-const eventsOf = (...records: string[]): ReplyEvent[] => parseWhole(parseStream(target), records.join(''))
+const read = (...records: string[]): string[] => noted(parseWhole(parseStream(target, requestId), records.join('')))
+const eventsOf = (...records: string[]): ReplyEvent[] => parseWhole(parseStream(target, requestId), records.join(''))
 
 describe('text and endings', () => {
   test('become one block, and the end is emitted after the terminal marker', () => {
-    const parser = parseStream(target)
+    const parser = parseStream(target, requestId)
     const push = (text: string): string[] => noted(parser.push(new TextEncoder().encode(text)))
     expect(push(chunk({ role: 'assistant', content: '' }))).toEqual(['start c1'])
     expect(push(chunk({ content: 'Hel' }))).toEqual(['text', '+Hel'])
@@ -130,7 +130,7 @@ describe('a reply that fails', () => {
   })
 
   test('pitfall 149: one malformed record is left out and counted; the rest counts', () => {
-    const parser = parseStream(target)
+    const parser = parseStream(target, requestId)
     const events = parseWhole(
       parser,
       `${chunk({ content: 'a' })}data: {"id": broken\n\ndata: [1]\n\n${chunk({ content: 'b' }, 'stop')}${done}`,
@@ -208,28 +208,29 @@ describe('framing', () => {
 
   test.each(fixtures)('vector 87: %s reads the same cut at every byte', (name) => {
     const bytes = bytesOf(name)
-    const whole = parseWhole(parseStream(target), bytes)
+    const whole = parseWhole(parseStream(target, requestId), bytes)
     expect(whole.at(-1)?.type).toBe('reply-end')
-    for (let cut = 1; cut < bytes.length; cut++) expect(parseCut(parseStream(target), bytes, [cut])).toEqual(whole)
+    for (let cut = 1; cut < bytes.length; cut++)
+      expect(parseCut(parseStream(target, requestId), bytes, [cut])).toEqual(whole)
   })
 
   test('pitfall 165: reads the same in any cuts, byte by byte included', () => {
     const bytes = bytesOf('openrouter')
-    const whole = parseWhole(parseStream(target), bytes)
+    const whole = parseWhole(parseStream(target, requestId), bytes)
     expect(noted(whole)).toEqual(steps`
       start gen-1794701100-Zx | thinking | +We | + need | + a rhyme | ${signed} | . | text | +月 | +明かり | + 🌙 | .
       end end stop
     `)
     expect(
       parseCut(
-        parseStream(target),
+        parseStream(target, requestId),
         bytes,
         Array.from({ length: bytes.length }, (_, at) => at),
       ),
     ).toEqual(whole)
     const cuts = fc.uniqueArray(fc.nat(bytes.length), { maxLength: 20 }).map((list) => list.sort((a, b) => a - b))
     fc.assert(
-      fc.property(cuts, (at) => expect(parseCut(parseStream(target), bytes, at)).toEqual(whole)),
+      fc.property(cuts, (at) => expect(parseCut(parseStream(target, requestId), bytes, at)).toEqual(whole)),
       { numRuns: 50 },
     )
   })
@@ -255,14 +256,14 @@ describe('framing', () => {
 
 const encode = (reply: object | string): Uint8Array =>
   new TextEncoder().encode(typeof reply === 'string' ? reply : JSON.stringify(reply))
-const events = (reply: object | string): string[] => noted(parseStream(targetWith()).whole(encode(reply)))
+const events = (reply: object | string): string[] => noted(parseStream(targetWith(), requestId).whole(encode(reply)))
 const choice = (message: object, finish: unknown = 'stop', index = 0) => ({ index, message, finish_reason: finish })
 
 describe('pitfall 139: a whole reply', () => {
   test('is read with its usage', () => {
     const usage = { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 }
     const reply = { id: 'c1', object: 'chat.completion', choices: [choice({ content: 'hi', refusal: null })], usage }
-    expect(parseStream(targetWith()).whole(encode(reply)).at(-1)).toMatchObject({
+    expect(parseStream(targetWith(), requestId).whole(encode(reply)).at(-1)).toMatchObject({
       type: 'reply-end',
       usage: { inputTokens: 3, outputTokens: 2 },
     })
@@ -316,6 +317,8 @@ describe('fails on a body that is no reply', () => {
     [{ error: { message: 'slow down', code: 'rate_limit_exceeded' } }, 'slow down'],
   ])('%j', (body, message) => {
     const fault = { message, ...(message === 'slow down' && { status: 429 }) }
-    expect(parseStream(targetWith()).whole(encode(body as object))).toMatchObject([{ type: 'reply-failure', fault }])
+    expect(parseStream(targetWith(), requestId).whole(encode(body as object))).toMatchObject([
+      { type: 'reply-failure', fault },
+    ])
   })
 })

@@ -1,6 +1,7 @@
 // Parses a Chat Completions stream or whole reply. Blocks are implied by the deltas. The reply ends once, after usage had
 // a chance to arrive, and only if the provider ended it.
 
+import type { RequestId } from '../../../kernel/ids.ts'
 import { isRecord, listOf, rawJsonAt, recordOf, textOf } from '../../canonical/json.ts'
 import type { ReplyEvent, Stop } from '../../canonical/reply.ts'
 import { writeSignature } from '../../canonical/signature.ts'
@@ -12,8 +13,8 @@ import { readErrorObject } from '../errors.ts'
 import { ReasoningBlob } from '../reasoning.ts'
 import { readUsage, usageIn } from '../usage.ts'
 
-export function parseStream(target: Target): StreamParser {
-  return new ChatStreamParser(target)
+export function parseStream(target: Target, requestId: RequestId): StreamParser {
+  return new ChatStreamParser(target, requestId)
 }
 
 class ChatStreamParser extends SseReplyParser {
@@ -31,10 +32,10 @@ class ChatStreamParser extends SseReplyParser {
   /** Pieces that arrived in the middle of a call's arguments. */
   readonly #later: DeltaPiece[] = []
 
-  constructor({ issuer, rules }: Target) {
+  constructor({ issuer, rules }: Target, requestId: RequestId) {
     const reasoning = new ReasoningBlob()
     const sign = (): string => writeSignature({ issuer, blob: reasoning.take() })
-    super(new ReplyBuilder(sign), { readErrorObject })
+    super(new ReplyBuilder(sign), { readErrorObject }, requestId)
     this.#reasoning = reasoning
     this.#calls = new ToolCallMerge(this.reply, (place) => this.mintId('toolu_tg', place))
     // Thinking in tags has no details; those of the deltas, if any, belong to the reply's other blocks.

@@ -2,10 +2,10 @@ import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { args, calls, chunk, done, finished, named, target } from '../../../../test/parts/chat-stream.ts'
 import { collectReply } from '../../../../test/parts/collect-reply.ts'
-import { noted, parseWhole, steps } from '../../../../test/parts/reply-notation.ts'
+import { noted, parseWhole, requestId, steps } from '../../../../test/parts/reply-notation.ts'
 import { parseStream } from './parse.ts'
 
-const parse = (...records: string[]) => parseWhole(parseStream(target), records.join(''))
+const parse = (...records: string[]) => parseWhole(parseStream(target, requestId), records.join(''))
 /** The blocks and the end, without the start. */
 const read = (...records: string[]): string[] => noted(parse(...records)).slice(1)
 const ended = 'end tool-calls tool_calls'
@@ -19,7 +19,7 @@ const readPieces = (first: string | undefined, pieces: readonly string[]): strin
 
 describe('a call', () => {
   test('streams as its arguments come', () => {
-    const parser = parseStream(target)
+    const parser = parseStream(target, requestId)
     const push = (text: string): string[] => noted(parser.push(new TextEncoder().encode(text)))
     push(chunk({ role: 'assistant', content: null }))
     expect(push(calls({ index: 0, id: 'a', ...named('f') }))).toEqual(['call a f'])
@@ -46,7 +46,7 @@ describe('a call', () => {
 
   test('pitfall 63: without any id gets one of ours, unique by the reply and its place', () => {
     expect(read(calls({ index: 0, ...named('f', '{}') }), calls({ index: 1, ...named('g', '{}') }), finished)).toEqual(
-      steps`call toolu_tg_c1_1 f | +{} | . | call toolu_tg_c1_2 g | +{} | . | ${ended}`,
+      steps`call toolu_tg_7_1 f | +{} | . | call toolu_tg_7_2 g | +{} | . | ${ended}`,
     )
   })
 
@@ -152,7 +152,7 @@ describe('a call', () => {
         chunk({}, 'function_call'),
         done,
       ),
-    ).toEqual(steps`call toolu_tg_c1_1 f | +{"x":1} | . | end tool-calls function_call`)
+    ).toEqual(steps`call toolu_tg_7_1 f | +{"x":1} | . | end tool-calls function_call`)
   })
 
   test('that never got a name fails the reply; an entry with nothing in it is none', () => {
@@ -196,7 +196,7 @@ describe('several calls', () => {
   })
 
   test('pitfall 60: do so while the reply streams, as soon as one is whole', () => {
-    const parser = parseStream(target)
+    const parser = parseStream(target, requestId)
     const push = (text: string): string[] => noted(parser.push(new TextEncoder().encode(text)))
     push(calls({ index: 0, id: 'a', ...named('f', '{"x":1}') }))
     expect(push(calls({ index: 1, id: 'b', ...named('g') }))).toEqual(['.', 'call b g'])
@@ -231,7 +231,7 @@ describe('several calls', () => {
 
   test('pitfall 64: are distinguished without index and id', () => {
     expect(read(calls(named('f', '{"x":1}')), calls(named('f', '{"x":2}')), finished)).toEqual(steps`
-      call toolu_tg_c1_1 f | +{"x":1} | . | call toolu_tg_c1_2 f | +{"x":2} | . | ${ended}
+      call toolu_tg_7_1 f | +{"x":1} | . | call toolu_tg_7_2 f | +{"x":2} | . | ${ended}
     `)
     expect(read(calls(named('f'), named('f')), finished).filter((line) => line.startsWith('call'))).toHaveLength(2)
   })

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { noted, parseWhole, steps } from '../../../../test/parts/reply-notation.ts'
+import { noted, parseWhole, requestId, steps } from '../../../../test/parts/reply-notation.ts'
 import {
   added,
   argumentsDelta,
@@ -21,7 +21,8 @@ import {
 import type { ReplyEvent } from '../../canonical/reply.ts'
 import { parseStream } from './parse.ts'
 
-const eventsOf = (...stream: string[]): ReplyEvent[] => parseWhole(parseStream(responsesTarget()), stream.join(''))
+const eventsOf = (...stream: string[]): ReplyEvent[] =>
+  parseWhole(parseStream(responsesTarget(), requestId), stream.join(''))
 const read = (...stream: string[]): string[] => noted(eventsOf(...stream))
 const signed = `signed by ${issuer}`
 const proof = (items: readonly object[], call?: string): string => `${signed} ${JSON.stringify({ items, call })}`
@@ -45,7 +46,7 @@ describe('a stream as the provider sends it', () => {
   })
 
   test('is emitted as it arrives', () => {
-    const parser = parseStream(responsesTarget())
+    const parser = parseStream(responsesTarget(), requestId)
     const push = (chunk: string): string[] => noted(parser.push(new TextEncoder().encode(chunk)))
     expect(push(created)).toEqual(['start resp_1'])
     expect(push(added(0, message(0)))).toEqual([])
@@ -59,7 +60,7 @@ describe('a stream as the provider sends it', () => {
   })
 
   test('may contain unknown events, unreadable records and a final [DONE]', () => {
-    const parser = parseStream(responsesTarget())
+    const parser = parseStream(responsesTarget(), requestId)
     const stream = [
       created,
       sent('response.sparkle', { output_index: 0, delta: 'x' }),
@@ -203,7 +204,7 @@ describe('failures', () => {
   })
 
   test.each(['failed', 'cancelled'])('keeps the usage of a reply that was %s after some content', (word) => {
-    const parser = parseStream(responsesTarget())
+    const parser = parseStream(responsesTarget(), requestId)
     const usage = { input_tokens: 9000, output_tokens: 4000, output_tokens_details: { reasoning_tokens: 3990 } }
     const response = { id: 'resp_1', status: word, error: { code: 'server_error', message: 'Oops' }, usage }
     const events = parseWhole(parser, [created, textDelta(0, 'a'), sent(`response.${word}`, { response })].join(''))
@@ -375,7 +376,7 @@ describe('calls', () => {
     const bare = { type: 'function_call', name: 'f', arguments: '{}' }
     const calls = [done(0, bare), done(1, functionCall(7)), done(2, functionCall(7))]
     expect(read(created, ...calls, completed()).filter((line) => line.startsWith('call'))).toEqual(steps`
-      call call_tg_resp1_1 f | call call_7 f | call call_tg_resp1_3 f
+      call call_tg_7_1 f | call call_7 f | call call_tg_7_3 f
     `)
   })
 
@@ -388,7 +389,7 @@ describe('calls', () => {
 
 describe('whole replies', () => {
   const read = (body: unknown) =>
-    parseStream(responsesTarget()).whole(
+    parseStream(responsesTarget(), requestId).whole(
       new TextEncoder().encode(typeof body === 'string' ? body : JSON.stringify(body)),
     )
 

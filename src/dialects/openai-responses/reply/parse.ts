@@ -4,6 +4,7 @@
 // A provider may interleave the pieces of several items. The output is whole items in the order in which they started;
 // the first unfinished one streams.
 
+import type { RequestId } from '../../../kernel/ids.ts'
 import { isRecord, listOf, rawJsonAt, recordOf, textOf } from '../../canonical/json.ts'
 import type { ReplyBlock, Stop } from '../../canonical/reply.ts'
 import type { StreamParser, Target } from '../../canonical/translation.ts'
@@ -63,8 +64,8 @@ interface ItemPlace {
   readonly id: string
 }
 
-export function parseStream(target: Target): StreamParser {
-  return new ResponsesStreamParser(target)
+export function parseStream(target: Target, requestId: RequestId): StreamParser {
+  return new ResponsesStreamParser(target, requestId)
 }
 
 class ResponsesStreamParser extends SseReplyParser {
@@ -88,8 +89,9 @@ class ResponsesStreamParser extends SseReplyParser {
   #calls = 0
   readonly #callIds = new Set<string>()
 
-  constructor({ issuer }: Target) {
-    super(new ReplyBuilder(() => signReasoning(issuer, this.#takeProof())), { readErrorObject, recordBytesMax })
+  constructor({ issuer }: Target, requestId: RequestId) {
+    const sign = () => signReasoning(issuer, this.#takeProof())
+    super(new ReplyBuilder(sign), { readErrorObject, recordBytesMax }, requestId)
   }
 
   /** The terminal event is what counts. */

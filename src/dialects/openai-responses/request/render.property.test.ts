@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { anyConversation, bodyWriter, expectSteadyPrefix } from '../../../../test/parts/any-conversation.ts'
-import { noted, parseCut, parseWhole } from '../../../../test/parts/reply-notation.ts'
+import { noted, parseCut, parseWhole, requestId } from '../../../../test/parts/reply-notation.ts'
 import { gpts, recorded, responsesTarget } from '../../../../test/parts/responses.ts'
 import { openaiResponses } from '../index.ts'
 
@@ -81,7 +81,7 @@ test('vector 99: the same history gives the same bytes, and a longer one begins 
 })
 
 test('vector 87: however a stream is cut, it says the same', () => {
-  const parser = () => parseStream(responsesTarget())
+  const parser = () => parseStream(responsesTarget(), requestId)
   const bytes = new TextEncoder().encode(recorded)
   const whole = noted(parseWhole(parser(), bytes))
   for (let cut = 1; cut < bytes.length; cut++) expect(noted(parseCut(parser(), bytes, [cut]))).toEqual(whole)
