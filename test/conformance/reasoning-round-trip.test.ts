@@ -185,6 +185,44 @@ test('pitfall 72: messages → chat and back with thinking between text and call
   ])
 })
 
+/** The parts of the answer, as a client puts those of a stream one after the other. */
+function partsOf(body: string, stream: boolean): unknown[] {
+  const records = stream ? [...body.matchAll(/^data: (.*)$/gm)].map(([, json]) => json ?? '') : [body]
+  return records.flatMap((record) => {
+    const { content } = membersOf(listOf(membersOf(JSON.parse(record)).candidates)[0])
+    return listOf(membersOf(content).parts)
+  })
+}
+
+test.each([
+  ['streamed', true, false],
+  ['whole', false, false],
+  ['streamed, and sent back as one content for each part', true, true],
+] as const)('pitfall 72: messages → gemini and back with thinking between calls: %s', async (_, stream, isSplit) => {
+  const pair = withModel({ surface: 'gemini', upstream: 'messages', model: '', upstreamModel: '' }, 'claude-sonnet-4-5')
+  stage.upstream.handle(answerWith(() => interleaved))
+  const response = await stage.ask(pair, { ...firstBody(pair), stream })
+  const parts = partsOf(await response.text(), stream)
+
+  const functionResponse = { name: 'look', response: { output: 'rain' } }
+  const results = ['call_1', 'call_2'].map((id) => ({ functionResponse: { ...functionResponse, id } }))
+  const answer = isSplit ? parts.map((part) => ({ role: 'model', parts: [part] })) : [{ role: 'model', parts }]
+  const contents = [geminiFirst, ...answer, { role: 'user', parts: results }]
+  const again = await stage.ask(pair, { ...firstBody(pair), contents })
+  await again.text()
+  expect([again.status, again.headers.get('x-tollgate-warnings')]).toEqual([200, null])
+  const sent = membersOf(listOf(membersOf(stage.upstream.calls.at(-1)?.json()).messages)[1])
+  const texts = stream ? ['One', ' moment.'] : ['One moment.']
+  expect(sent.content).toEqual([
+    { type: 'thinking', thinking: 'A', signature: 'sigA==' },
+    ...texts.map((text) => ({ type: 'text', text })),
+    { type: 'thinking', thinking: 'B', signature: 'sigB==' },
+    { type: 'tool_use', id: 'call_1', name: 'look', input: {} },
+    { type: 'redacted_thinking', data: 'EmwKAhgB' },
+    { type: 'tool_use', id: 'call_2', name: 'look', input: {} },
+  ])
+})
+
 const proving = replyPairs.filter(
   ({ surface, upstream }) => surface === 'chat' && upstream !== 'messages' && upstream !== 'chat',
 )

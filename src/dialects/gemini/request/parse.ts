@@ -10,6 +10,7 @@ import {
   efforts,
   type OutputFormat,
   type RawJson,
+  type ReasoningBlock,
   type ReasoningSettings,
   type TextBlock,
   type Tool,
@@ -101,18 +102,20 @@ interface OpenCall {
 function parseContents(body: RequestFields, context: ParseContext): Turn[] {
   let open: OpenCall[] = []
   let calls = 0
+  let thoughts = new TurnThoughts()
   return body.objects('contents').map((content): Turn => {
     const role = content.optionalWord('role', ['user', 'model', 'function', 'tool']) ?? 'user'
     const parts = content.objects('parts')
     const pointer = content.at
     if (role !== 'model') {
+      thoughts = new TurnThoughts()
       const blocks = parts.map((part): UserBlock => {
         const result = part.optionalObject('functionResponse')
         return result ? parseResult(result, takeCall(result, open), context) : parseMedia(part)
       })
       return { role: 'user', blocks, pointer }
     }
-    const blocks = modelBlocks(parts, context, () => `call_${calls++}`)
+    const blocks = modelBlocks(parts, thoughts, context, () => `call_${calls++}`)
     open = blocks.flatMap((block) => (block.kind === 'tool-call' ? [{ id: block.id, name: block.name }] : []))
     return { role: 'assistant', blocks, pointer }
   })
@@ -127,15 +130,31 @@ function takeCall(result: RequestFields, open: OpenCall[]): string {
   return call?.id ?? id ?? refuseAt(result.at, 'This function response follows no call of that name.')
 }
 
-function modelBlocks(parts: readonly RequestFields[], context: ParseContext, newId: () => string): AssistantBlock[] {
-  const seen = new Set<string>()
+/** The reasoning of a model's turn so far. Each of our signatures repeats what the ones before it contain. */
+class TurnThoughts {
+  #taken: readonly ReasoningBlock[] = []
+
+  /** The reasoning in a signature that no part before it had; undefined if the signature is not ours. */
+  take(signature: string): readonly ReasoningBlock[] | undefined {
+    const thoughts = readThoughts(signature)
+    const added = thoughts?.filter((thought, i) => !Bun.deepEquals(thought, this.#taken[i]))
+    if (added) this.#taken = [...this.#taken, ...added]
+    return added
+  }
+}
+
+function modelBlocks(
+  parts: readonly RequestFields[],
+  thoughts: TurnThoughts,
+  context: ParseContext,
+  newId: () => string,
+): AssistantBlock[] {
   return parts.flatMap((part): AssistantBlock[] => {
     const signature = part.optionalText('thoughtSignature')
-    const thoughts = signature === undefined || seen.has(signature) ? [] : readThoughts(signature)
-    if (signature !== undefined) seen.add(signature)
+    const added = signature === undefined ? [] : thoughts.take(signature)
     // Only the issuer can read it.
-    if (!thoughts) context.warnings.add('thinking_dropped', part.pointer('thoughtSignature'))
-    const before = thoughts ?? []
+    if (!added) context.warnings.add('thinking_dropped', part.pointer('thoughtSignature'))
+    const before = added ?? []
     // Our signatures contain the reasoning. Without one, no provider accepts it back.
     if (part.optionalBoolean('thought')) return [...before]
     const call = part.optionalObject('functionCall')
