@@ -339,6 +339,16 @@ describe('editing', () => {
     expect(added(' { }')).toBe(' {"max \\"n\\"":42,"b":{} }')
   })
 
+  test('adds an element before another one, which may be removed', () => {
+    const added = (edits: JsonEdits, node: JsonNode) => {
+      const [first, , third] = member(node, 'l').elements() ?? []
+      if (first) edits.addBefore(first, '{}')
+      if (third) edits.addBefore(third, '7')
+      if (third) edits.remove(third)
+    }
+    expect(edited('{"l":[ 1, 2 , 3 ,4]}', added)).toBe('{"l":[ {},1, 2 , 7,4]}')
+  })
+
   test('adds a member to an inner object', () => {
     const add = (edits: JsonEdits, node: JsonNode) => edits.add(member(node, 'o'), 'y', 'true')
     expect(edited('{"o":{"x":[1]}}', add)).toBe('{"o":{"x":[1],"y":true}}')

@@ -376,6 +376,11 @@ export class JsonEdits {
     this.added.set(object, added)
   }
 
+  /** Adds an element before one of an array. */
+  addBefore({ start }: JsonNode, json: string): void {
+    this.change(start, start, `${json},`)
+  }
+
   rename({ nameStart, start }: JsonNode, name: string): void {
     this.change(nameStart, start, `${JSON.stringify(name)}:`)
   }

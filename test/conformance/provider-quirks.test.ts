@@ -161,6 +161,26 @@ describe('requests', () => {
     expect(warned).toEqual(['reasoning_not_disabled'])
   })
 
+  test('pitfall 33 and 48: Mistral gets ids of nine characters and its order of turns from a chat client too', async () => {
+    const call = { id: 'call_abc123', type: 'function', function: { name: 'look', arguments: '{}' } }
+    const history = [
+      { role: 'user', content: 'hi' },
+      { role: 'assistant', content: null, tool_calls: [call] },
+      { role: 'tool', tool_call_id: 'call_abc123', content: 'seen' },
+      { role: 'user', content: 'and?' },
+    ]
+    const { body } = await send(chat, 'mistral-large-2512', { messages: history })
+    const id = body.messages[1].tool_calls[0].id
+    expect(id).toMatch(/^[A-Za-z0-9]{9}$/)
+    expect(body.messages).toEqual([
+      { role: 'user', content: 'hi' },
+      { role: 'assistant', content: null, tool_calls: [{ ...call, id }] },
+      { role: 'tool', tool_call_id: id, content: 'seen' },
+      { role: 'assistant', content: 'OK.' },
+      { role: 'user', content: 'and?' },
+    ])
+  })
+
   test('pitfall 184: an image in a tool result is shown to OpenAI in a user message', async () => {
     const image = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: png } }
     const [first, second] = thoughtful

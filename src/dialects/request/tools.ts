@@ -22,27 +22,19 @@ import type { TargetRules } from '../canonical/target-rules.ts'
 import { refuseAt, refusePrefill, reportUnsupported, shownCallId, shownWord, type WarningList } from './fields.ts'
 import { asWritten, SchemaBudget } from './schema.ts'
 
-/** The calls of one assistant turn that share an id, in order. */
-interface OpenCalls {
-  readonly sentIds: string[]
-  answered: number
-}
-
 /**
  * Joins results with the calls that are still open, not with all earlier ids, because some models use one id for every
  * call. A second result for a call is omitted with a warning.
  */
 export function pairTools(turns: readonly Turn[], rule: ToolIdRule, warnings: WarningList): readonly Turn[] {
   if (!turns.some(usesTools)) return turns
-  const ids = new ToolIds(rule)
-  let open = new Map<string, OpenCalls>()
+  const open = new OpenCalls(rule)
   let pointer = '/messages'
   const refuseUnanswered = (): void => {
-    for (const [id, { sentIds, answered }] of open) {
-      if (answered === sentIds.length) continue
-      const rule = 'Each call must be answered before the next assistant message.'
-      refuseAt(pointer, `The tool call ${shownCallId(id)} has no tool result. ${rule}`)
-    }
+    const id = open.unanswered()
+    if (id === undefined) return
+    const rule = 'Each call must be answered before the next assistant message.'
+    refuseAt(pointer, `The tool call ${shownCallId(id)} has no tool result. ${rule}`)
   }
   const paired = turns.map((turn, index): Turn => {
     if (turn.role === 'user') {
@@ -55,17 +47,12 @@ export function pairTools(turns: readonly Turn[], rule: ToolIdRule, warnings: Wa
     // Consecutive assistant turns are one turn to the model; their calls are answered after the last one.
     if (turns[index - 1]?.role !== 'assistant') {
       refuseUnanswered()
-      open = new Map()
+      open.clear()
       pointer = turnPointer(turn)
     }
-    const blocks = turn.blocks.map((block) => {
-      if (block.kind !== 'tool-call') return block
-      const id = ids.take(block.id, index)
-      const calls = open.get(block.id)
-      if (calls) calls.sentIds.push(id)
-      else open.set(block.id, { sentIds: [id], answered: 0 })
-      return { ...block, id }
-    })
+    const blocks = turn.blocks.map((block) =>
+      block.kind === 'tool-call' ? { ...block, id: open.add(block.id, index) } : block,
+    )
     return { ...turn, blocks }
   })
   refuseUnanswered()
@@ -79,21 +66,19 @@ function usesTools({ blocks }: Turn): boolean {
 /** Empty if the call already has a result. */
 function pairResult(
   block: ToolResultBlock,
-  open: ReadonlyMap<string, OpenCalls>,
+  open: OpenCalls,
   { pointer = '/messages' }: Turn,
   warnings: WarningList,
 ): ToolResultBlock[] {
-  const calls = open.get(block.callId)
-  if (!calls) {
+  if (!open.has(block.callId)) {
     const id = shownCallId(block.callId)
     return refuseAt(pointer, `The tool result for ${id} answers no tool call of the assistant message before it.`)
   }
-  const callId = calls.sentIds[calls.answered]
+  const callId = open.answer(block.callId)
   if (callId === undefined) {
     warnings.add('duplicate_tool_result_dropped', pointer)
     return []
   }
-  calls.answered++
   return [{ ...block, callId }]
 }
 
@@ -110,7 +95,7 @@ export function preparedTurns(
   }
   // Signatures refer to the caller's call ids, so reasoning is restored before ids change.
   const turns = restoreReasoning(conversation.turns)
-  return pairTools(turns, { pattern: rules.toolIdPattern ?? /^[\s\S]+$/, max: toolIdMax }, warnings)
+  return pairTools(turns, { pattern: rules.toolIdPattern ?? anyId, max: toolIdMax }, warnings)
 }
 
 // Tool call ids. A rewritten id depends only on the calls before it, so a growing conversation keeps its ids without
@@ -122,8 +107,50 @@ export interface ToolIdRule {
   readonly max: number
 }
 
+export const anyId = /^[\s\S]+$/
+
 /** A lower limit leaves no room for unique ids: such a host ignores ids, so longer ones do no harm. */
 const idLengthMin = 8
+
+/** The calls that may be answered, which are those of the last assistant turn, and the ids that are sent for them. */
+export class OpenCalls {
+  readonly #ids: ToolIds
+  /** By the caller's id, which several calls may share: the sent ids of those without a result. */
+  readonly #unanswered = new Map<string, string[]>()
+
+  constructor(rule: ToolIdRule) {
+    this.#ids = new ToolIds(rule)
+  }
+
+  /** Before the calls of the next assistant turn. */
+  clear(): void {
+    this.#unanswered.clear()
+  }
+
+  /** Returns the id that is sent for a call of a turn. */
+  add(id: string, turn: number): string {
+    const sent = this.#ids.take(id, turn)
+    const others = this.#unanswered.get(id)
+    if (others) others.push(sent)
+    else this.#unanswered.set(id, [sent])
+    return sent
+  }
+
+  has(id: string): boolean {
+    return this.#unanswered.has(id)
+  }
+
+  /** The id that is sent for a result; undefined = no call with this id is without one. */
+  answer(id: string): string | undefined {
+    return this.#unanswered.get(id)?.shift()
+  }
+
+  /** The id of a call without a result. */
+  unanswered(): string | undefined {
+    for (const [id, sent] of this.#unanswered) if (sent.length > 0) return id
+    return undefined
+  }
+}
 
 /** Assigns unique ids in the order of the calls. */
 export class ToolIds {

@@ -213,6 +213,56 @@ describe('messages', () => {
   })
 })
 
+describe('calls and results', () => {
+  /** Mistral's. */
+  const nine: TargetRules = { toolIdPattern: /^[A-Za-z0-9]{9}$/, toolIdMax: 9, assistantAfterTool: true }
+  const around = (...messages: string[]) => `{"model":"up","messages":[ ${messages.join(' , ')} ],"temperature":1.0}`
+  const user = '{"role":"user","content":"as a \\"tool\\" with \\"tool_calls\\" I say"}'
+  const system = '{"role":"developer","content":"be kind"}'
+  const calls = (...ids: string[]) =>
+    `{"role":"assistant","content":null,"tool_calls":[${ids.map((id) => `{"n":1.0, "id" : "${id}"}`).join(', ')}]}`
+  const result = (id: string) => `{"tool_call_id": "${id}","role":"tool","content":"ok"}`
+  const bridge = '{"role":"assistant","content":"OK."}'
+  const long = 'toolu_01A09q90qw90lq917835lq9'
+  // The first nine digits of its SHA-256.
+  const short = new Bun.CryptoHasher('sha256').update(long).digest('hex').slice(0, 9)
+
+  test('pitfall 48: an id that the host refuses is rewritten in both places, and nothing else is', () => {
+    const body = around(user, calls(long, 'abc123XYZ'), result('abc123XYZ'), result(long))
+    const sent = around(user, calls(short, 'abc123XYZ'), result('abc123XYZ'), result(short))
+    expect(edited(body, nine)).toBe(sent)
+    expect(edited(body, {})).toBe(body)
+  })
+
+  test('pitfall 48: an id that is used in two turns gets another one in the second, which its result follows', () => {
+    const sent = JSON.parse(edited(around(user, calls(long), result(long), calls(long), result(long)), nine))
+    const [first, second] = [1, 3].map((i) => [sent.messages[i].tool_calls[0].id, sent.messages[i + 1].tool_call_id])
+    expect(first).toEqual([short, short])
+    expect(second?.[0]).toMatch(/^[A-Za-z0-9]{9}$/)
+    expect(second).toEqual([second?.[0], second?.[0]])
+    expect(second?.[0]).not.toBe(short)
+  })
+
+  test('pitfall 48: a result without a call, and ids that are none, are left to the host', () => {
+    const odd = '{"role":"assistant","tool_calls":[{"id":7},{},null]}'
+    const body = around(user, odd, result('lost'), '{"role":"tool"}', calls('abc123XYZ'), result('lost'))
+    expect(edited(body, nine)).toBe(body)
+  })
+
+  test('pitfall 33: a short assistant message is added between a result and a user message', () => {
+    const turn = (id: string) => [calls(id), result(id)]
+    const bodyWith = (next: string) =>
+      around(
+        ...[user, ...turn('aaaaaaaa1'), next, user],
+        ...[...turn('aaaaaaaa2'), bridge, user],
+        ...[...turn('aaaaaaaa3'), system, next, ...turn('aaaaaaaa4')],
+      )
+    const body = bodyWith(user)
+    expect(edited(body, nine)).toBe(bodyWith(`${bridge},${user}`))
+    expect(edited(body, {})).toBe(body)
+  })
+})
+
 test.each([
   ['"tools":[{}]', true, undefined],
   ['"functions":[{}]', true, undefined],

@@ -7,7 +7,9 @@ import { BodyEdits, type EditedRequest, type PaidMembers, type RequestEdits, tex
 import { isOwnSignature } from '../../canonical/signature.ts'
 import type { TargetRules } from '../../canonical/target-rules.ts'
 import type { SentRequest } from '../../canonical/translation.ts'
+import { anyId, OpenCalls, type ToolIdRule } from '../../request/tools.ts'
 import { reasoningFieldNames } from '../reasoning.ts'
+import { bridge, toolIdMaxDefault } from './render.ts'
 
 /** The name for an added cap, if the host's is not known; most hosts accept it. */
 const capNameUsual = 'max_tokens'
@@ -24,6 +26,7 @@ export function editRequest(sent: SentRequest, edits: RequestEdits): EditedReque
   const body = new BodyEdits(sent, edits)
   body.nameModel()
   editMessages(body, sent.body, edits.rules)
+  fitCalls(body, sent.body, edits.rules)
   editCap(body, sent.envelope.outputCap, edits.rules)
   body.removeUnpaid(paid)
   body.editCacheKey()
@@ -64,8 +67,8 @@ function editCap(body: BodyEdits, outputCap: number | undefined, { outputCapName
   if (cap !== outputCap) body.set(counting, String(cap))
 }
 
-// Message edits: a role that the host does not know, reasoning that the host refuses or requires, and signatures that
-// only this gateway can read. Almost no body contains any of these, so bodies are searched for them first.
+// Message edits: a role that the host does not know, reasoning that the host refuses or requires, signatures that only
+// this gateway can read, and for some hosts ids of calls and the order of messages. Almost no body contains any of these, so bodies are searched for them first.
 
 const words = {
   role: Buffer.from('"developer"'),
@@ -73,6 +76,7 @@ const words = {
   reasoning: Buffer.from('"reasoning'),
   blocks: Buffer.from('"thinking_blocks"'),
   own: Buffer.from('"tg1.'),
+  calls: Buffer.from('"tool_calls"'),
 }
 
 function editMessages(body: BodyEdits, bytes: Uint8Array, rules: TargetRules): void {
@@ -89,6 +93,45 @@ function editMessages(body: BodyEdits, bytes: Uint8Array, rules: TargetRules): v
     const role = message.get('role')
     if (role?.string === 'developer' && renamesDeveloper) body.set(role, '"system"')
     if (role?.string === 'assistant') editAssistant(body, message, edits)
+  }
+}
+
+/** Ids of calls in the form that the host accepts, and a message between a result and a user message. */
+function fitCalls(body: BodyEdits, bytes: Uint8Array, rules: TargetRules): void {
+  const { toolIdPattern, toolIdMax, assistantAfterTool = false } = rules
+  const hasIdRule = toolIdPattern !== undefined || toolIdMax !== undefined
+  if ((!hasIdRule && !assistantAfterTool) || !hasBytes(bytes, words.calls)) return
+  const messages = body.root.get('messages')?.elements() ?? []
+  if (hasIdRule) fitCallIds(body, messages, { pattern: toolIdPattern ?? anyId, max: toolIdMax ?? toolIdMaxDefault })
+  if (assistantAfterTool) addBridges(body, messages)
+}
+
+/** What cannot be paired is left as it is: the provider decides about it. */
+function fitCallIds(body: BodyEdits, messages: readonly JsonNode[], rule: ToolIdRule): void {
+  const open = new OpenCalls(rule)
+  const fit = (node: JsonNode | undefined, sentFor: (id: string) => string | undefined): void => {
+    const id = node?.string
+    const sent = id && sentFor(id)
+    if (node && sent && sent !== id) body.set(node, JSON.stringify(sent))
+  }
+  let before = ''
+  for (const [i, message] of messages.entries()) {
+    const role = textIn(message, 'role')
+    if (role === 'assistant' && before !== 'assistant') open.clear()
+    for (const call of (role === 'assistant' && message.get('tool_calls')?.elements()) || []) {
+      fit(call.get('id'), (id) => open.add(id, i))
+    }
+    if (role === 'tool') fit(message.get('tool_call_id'), (id) => open.answer(id))
+    before = role
+  }
+}
+
+function addBridges(body: BodyEdits, messages: readonly JsonNode[]): void {
+  let lastSpoken = ''
+  for (const message of messages) {
+    const role = textIn(message, 'role')
+    if (role === 'user' && lastSpoken === 'tool') body.addBefore(message, bridge)
+    if (role !== 'system' && role !== 'developer') lastSpoken = role
   }
 }
 

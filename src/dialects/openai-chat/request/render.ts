@@ -46,6 +46,7 @@ import {
 import { renderOutputCap, splitStop, withInstruction } from '../../request/settings.ts'
 
 const stopMaxDefault = 4
+export const toolIdMaxDefault = 40
 
 export const renderRequest = refusing(render)
 
@@ -94,7 +95,7 @@ const chatForm: OpenaiForm = {
   endUserName: 'user',
   knowsTiers: false,
   midSystem: false,
-  toolIdMax: 40,
+  toolIdMax: toolIdMaxDefault,
   textType: 'text',
   image: (url) => ({ type: '"image_url"', image_url: jsonObject({ url: jsonString(url) }) }),
   document: documentParts,
@@ -140,7 +141,7 @@ function canCarry({ within, block }: FoundMark): boolean {
 // keeps its prefix.
 
 /** Inserted between a tool message and a user message for hosts whose templates require it. */
-const bridge = '{"role":"assistant","content":"OK."}'
+export const bridge = '{"role":"assistant","content":"OK."}'
 
 function renderMessages(system: readonly TextBlock[], rendering: Rendering): readonly RawJson[] {
   const messages = new MessageList(rendering)
