@@ -1,5 +1,6 @@
 // The four roles of people. An operator's role covers the installation, every other role one workspace.
 
+/** The highest first. */
 export const roles = ['operator', 'admin', 'member', 'viewer'] as const
 export type Role = (typeof roles)[number]
 

@@ -3,7 +3,7 @@
 
 import { Failure } from '../kernel/failure.ts'
 import type { PersonId, WorkspaceId } from '../kernel/ids.ts'
-import type { Role } from '../kernel/roles.ts'
+import { type Role, roles } from '../kernel/roles.ts'
 import type { Database } from '../store/database.ts'
 import type { Sql } from '../store/sql.ts'
 import { appendAudit } from './audit.ts'
@@ -96,7 +96,7 @@ export async function signInByClaims(
 }
 
 async function enter(sql: Sql, identity: Identity, rules: ClaimRules, at: number): Promise<SignedUp | Failure> {
-  const mapped = rules.roles.filter(({ group }) => identity.groups.includes(group))
+  const mapped = mappedRoles(rules, identity.groups)
   const invitations = await listInvitationsOf(sql, identity.email, at)
   const known = (await findPerson(sql, { subject: identity.subject })) ?? (await link(sql, identity))
   if (!known && mapped.length + invitations.length === 0) {
@@ -109,6 +109,16 @@ async function enter(sql: Sql, identity: Identity, rules: ClaimRules, at: number
   if ((await grantsOf(sql, personId)).length > 0) return { personId }
   // Returned, not thrown, so that the revoked roles stay revoked.
   return refuse('Your account has no role here any more. Ask an admin of your workspace to invite you.')
+}
+
+/** One role for each workspace: the highest, if several groups have a role there. */
+function mappedRoles(rules: ClaimRules, groups: readonly string[]): readonly MappedRole[] {
+  const highestFirst = rules.roles
+    .filter(({ group }) => groups.includes(group))
+    .toSorted((a, b) => roles.indexOf(a.role) - roles.indexOf(b.role))
+  return highestFirst.filter(
+    ({ workspaceId }, at) => highestFirst.findIndex((other) => other.workspaceId === workspaceId) === at,
+  )
 }
 
 async function acceptAll(sql: Sql, invitations: readonly Invitation[], id: PersonId, at: number): Promise<void> {

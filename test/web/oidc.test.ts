@@ -3,6 +3,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Failure } from '../../src/kernel/failure.ts'
 import type { WorkspaceId } from '../../src/kernel/ids.ts'
+import { listAuditOf } from '../../src/tenancy/audit.ts'
 import type { ClaimRules } from '../../src/tenancy/claims.ts'
 import { createInvitation } from '../../src/tenancy/people.ts'
 import { principalOfPerson } from '../../src/tenancy/principal.ts'
@@ -54,7 +55,10 @@ async function setUp(engine: TestEngine, provider: OidcProvider) {
   const invite = (email: string, role: 'admin' | 'member') =>
     database.transaction((sql) => createInvitation(sql, { email, role, workspaceId: workspace.id }, act))
   const grants = async (person: string) => (await principalOfPerson(database.sql, person as never)).grants
-  return { ...store, oidc, state, invite, grants, workspaceId: workspace.id as WorkspaceId, clock }
+  /** What the audit log says about an object, oldest first. */
+  const audited = async (object: string) =>
+    (await listAuditOf(database.sql, object)).map(({ action, details }) => [action, details])
+  return { ...store, oidc, state, invite, grants, audited, workspaceId: workspace.id as WorkspaceId, clock }
 }
 
 async function begin(oidc: Oidc) {
@@ -187,6 +191,30 @@ forEachEngine((engine) => {
     provider.account = { ...provider.account, groups: ['staff'] }
     expect(messageOf(await signIn(oidc))).toContain('no role here any more')
     expect(await grants(person)).toEqual([])
+  })
+
+  test('N12: of several groups with a role in one workspace the highest role counts, from the first sign-in on', async () => {
+    const provider = first as IdentityProvider
+    const { oidc, state, grants, audited, workspaceId, ...store } = await setUp(engine, provider)
+    await using _ = store
+    const role = (group: string, role: 'admin' | 'member' | 'viewer') => ({ group, role, workspaceId })
+    const roles = [role('guests', 'viewer'), role('leads', 'admin'), role('devs', 'member')]
+    for (const [order, rows] of [roles, roles.toReversed()].entries()) {
+      state.rules = { ...byInvitation, roles: rows }
+      const sub = `sam-${order}`
+      provider.account = { sub, email: `${sub}@example.com`, email_verified: true, groups: ['devs', 'leads', 'guests'] }
+      const person = (await signIn(oidc)) as string
+      expect(await grants(person)).toEqual([{ workspaceId, role: 'admin' }])
+      expect(await signIn(oidc)).toBe(person)
+      expect(await grants(person)).toEqual([{ workspaceId, role: 'admin' }])
+      provider.account = { ...provider.account, groups: ['guests', 'devs'] }
+      expect(await signIn(oidc)).toBe(person)
+      expect(await grants(person)).toEqual([{ workspaceId, role: 'member' }])
+      expect(await audited(person)).toEqual([
+        ['member.claim', { workspace: workspaceId, role: 'admin' }],
+        ['member.claim', { workspace: workspaceId, role: 'member' }],
+      ])
+    }
   })
 
   test('N13: with sign-up by the provider a new person gets a new workspace, once', async () => {
