@@ -53,6 +53,13 @@ function refuse(message: string): Failure {
   return new Failure('FORBIDDEN', message)
 }
 
+/** Whether the rules need something that is not in these claims. */
+export function isIncomplete(claims: Claims, { requiredGroup, groupClaim, roles }: ClaimRules): boolean {
+  const { email } = claims
+  const needsGroups = requiredGroup !== undefined || roles.length > 0
+  return email === undefined || (needsGroups && claims[groupClaim] === undefined)
+}
+
 function identityOf(claims: Claims, { allowedDomains, requiredGroup, groupClaim }: ClaimRules): Identity | Failure {
   const { email: sent, email_verified: verified, name } = claims
   const email = typeof sent === 'string' ? sent.trim().toLowerCase() : ''

@@ -8,7 +8,7 @@ import { Failure } from '../kernel/failure.ts'
 import type { PersonId } from '../kernel/ids.ts'
 import type { Secret } from '../kernel/secret.ts'
 import type { Database } from '../store/database.ts'
-import { type ClaimRules, type SignedUp, signInByClaims } from '../tenancy/claims.ts'
+import { type ClaimRules, isIncomplete, type SignedUp, signInByClaims } from '../tenancy/claims.ts'
 
 export interface OidcProvider {
   readonly issuer: string
@@ -56,6 +56,19 @@ export function createOidc(deps: OidcDependencies): Oidc {
     return config
   }
 
+  /** Adds what only userinfo says: some providers put no more than the subject into the ID token. */
+  const complete = async (config: client.Configuration, stated: client.IDToken, accessToken: string) => {
+    if (config.serverMetadata().userinfo_endpoint === undefined) return stated
+    try {
+      const { email, email_verified, ...more } = await client.fetchUserInfo(config, accessToken, stated.sub)
+      // That this address is verified says nothing about another one in the ID token.
+      return { ...(stated.email === undefined && { email, email_verified }), ...more, ...stated }
+    } catch (thrown) {
+      deps.onFault(thrown)
+      return noUserinfo()
+    }
+  }
+
   return {
     async start(redirectUri) {
       try {
@@ -93,11 +106,9 @@ export function createOidc(deps: OidcDependencies): Oidc {
         const tokens = await client.authorizationCodeGrant(config, current, checks)
         const stated = tokens.claims()
         if (!stated) return wrongAnswer()
-        // Some providers put only the subject into the ID token.
-        const more =
-          stated.email === undefined ? await client.fetchUserInfo(config, tokens.access_token, stated.sub) : {}
-        const claims = { ...more, ...stated }
-        const entered = await signInByClaims(database, claims, deps.rules(), clock.now())
+        const rules = deps.rules()
+        const claims = isIncomplete(stated, rules) ? await complete(config, stated, tokens.access_token) : stated
+        const entered = claims instanceof Failure ? claims : await signInByClaims(database, claims, rules, clock.now())
         if (entered instanceof Failure) {
           deps.onRefused('oidc')
           return entered
@@ -129,6 +140,11 @@ function authenticationOf({ clientSecret }: OidcProvider): client.ClientAuth {
 function unreachable(): Failure {
   const message = 'The identity provider does not answer. Try again in a minute, or sign in with a password.'
   return new Failure('OVERLOADED', message)
+}
+
+function noUserinfo(): Failure {
+  const message = 'The identity provider does not answer when asked for your e-mail address and your groups (userinfo).'
+  return new Failure('OVERLOADED', `${message} Try again in a minute, or ask your administrator.`)
 }
 
 function wrongAnswer(): Failure {

@@ -1,6 +1,6 @@
 // A real OpenID Connect provider in this process. Everyone who comes to it signs in with the account that a test set.
 
-import { createServer, type Server } from 'node:http'
+import { createServer, type Server, type ServerResponse } from 'node:http'
 // @ts-expect-error: the package has no types.
 import Provider from 'oidc-provider'
 import { Secret } from '../../src/kernel/secret.ts'
@@ -9,6 +9,10 @@ import type { OidcProvider } from '../../src/web/oidc.ts'
 export interface IdentityProvider extends OidcProvider {
   /** The claims of the next sign-in. */
   account: Record<string, unknown> & { sub: string }
+  /** Claims that are in the ID token beside the subject; userinfo has all of them. */
+  inIdToken: readonly string[]
+  /** Whether userinfo answers. */
+  hasUserinfo: boolean
   /** How far its clock is ahead; below 0 = behind. */
   aheadMs: number
   /** The environment of a gateway that people sign in to here. */
@@ -51,6 +55,8 @@ export async function startIdentityProvider(redirectUri?: string): Promise<Ident
   const self: IdentityProvider = {
     issuer,
     clientId: 'gate',
+    inIdToken: [],
+    hasUserinfo: true,
     aheadMs: 0,
     clientSecret: new Secret(clientSecret),
     env: {
@@ -82,8 +88,13 @@ function createProvider(self: IdentityProvider, redirects: readonly string[], ke
     claims: { openid: ['sub'], email: ['email', 'email_verified'], profile: ['name', 'groups'] },
     findAccount: (_context: unknown, id: string) => ({
       accountId: id,
-      claims: async () => ({ ...self.account, sub: id }),
+      claims: async (use: 'id_token' | 'userinfo') => {
+        const isIn = ([name]: [string, unknown]) => use === 'userinfo' || self.inIdToken.includes(name)
+        return { ...Object.fromEntries(Object.entries(self.account).filter(isIn)), sub: id }
+      },
     }),
+    // Which claims are in the ID token is decided above.
+    conformIdTokenClaims: false,
     interactions: { url: (_context: unknown, { uid }: { uid: string }) => `/interaction/${uid}` },
     cookies: { keys: ['a cookie key for tests'] },
     jwks: { keys } as never,
@@ -92,6 +103,7 @@ function createProvider(self: IdentityProvider, redirects: readonly string[], ke
   } as never)
   const serve = provider.callback()
   return async (request: { url?: string }, response: never) => {
+    if (request.url === '/me' && !self.hasUserinfo) return (response as ServerResponse).writeHead(503).end()
     if (!request.url?.startsWith('/interaction/')) return serve(request as never, response)
     // The person signs in and agrees.
     const grant = new provider.Grant({ accountId: self.account.sub, clientId: 'gate' })

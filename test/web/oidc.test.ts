@@ -217,6 +217,31 @@ forEachEngine((engine) => {
     }
   })
 
+  test('N12: groups that are not in the ID token are asked for, and no role is lost if there is no answer', async () => {
+    const provider = foreign as IdentityProvider
+    const { oidc, state, grants, workspaceId, ...store } = await setUp(engine, provider)
+    await using _ = store
+    state.rules = { ...byInvitation, roles: [{ group: 'devs', role: 'member', workspaceId }] }
+    const account = { sub: 'uma', email: 'uma@example.com', email_verified: true }
+    provider.account = { ...account, groups: ['devs'] }
+    provider.inIdToken = ['email', 'email_verified']
+    const person = (await signIn(oidc)) as string
+    expect(await grants(person)).toEqual([{ workspaceId, role: 'member' }])
+    provider.hasUserinfo = false
+    expect(messageOf(await signIn(oidc))).toContain('does not answer when asked')
+    expect(await grants(person)).toEqual([{ workspaceId, role: 'member' }])
+    // Groups in the ID token are enough.
+    provider.inIdToken = ['email', 'email_verified', 'groups']
+    expect(await signIn(oidc)).toBe(person)
+    provider.hasUserinfo = true
+    // What userinfo says about its address says nothing about the one in the ID token.
+    provider.inIdToken = ['email']
+    expect(messageOf(await signIn(oidc))).toContain('not verified')
+    provider.inIdToken = []
+    provider.account = account
+    expect(messageOf(await signIn(oidc))).toContain('no role here any more')
+  })
+
   test('N13: with sign-up by the provider a new person gets a new workspace, once', async () => {
     const provider = first as IdentityProvider
     const { oidc, state, grants, workspaceId, ...store } = await setUp(engine, provider)
