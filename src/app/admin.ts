@@ -307,6 +307,7 @@ function createPages(deps: AdminDependencies, parts: PageParts) {
         provider,
         onRefused,
         onSignUp,
+        onKeyRevoked: deps.auth.invalidate,
         rules: () => source.current.signIn,
         onFault: (error) => log.warn('sign-in with the identity provider failed', errorFields(error)),
       }),

@@ -2,7 +2,7 @@
 // invitation, by the roles that the operator mapped to groups, or by sign-up where the operator allows it.
 
 import { Failure } from '../kernel/failure.ts'
-import type { PersonId, WorkspaceId } from '../kernel/ids.ts'
+import type { KeyId, PersonId, WorkspaceId } from '../kernel/ids.ts'
 import { type Role, roles } from '../kernel/roles.ts'
 import type { Database } from '../store/database.ts'
 import type { Sql } from '../store/sql.ts'
@@ -10,6 +10,7 @@ import { appendAudit } from './audit.ts'
 import {
   acceptInvitation,
   addMember,
+  endAccess,
   findPerson,
   grantsOf,
   type Invitation,
@@ -46,7 +47,14 @@ interface Identity {
   readonly subject: string
   readonly email: string
   readonly name: string
-  readonly groups: readonly string[]
+  /** undefined = the provider does not say. */
+  readonly groups: readonly string[] | undefined
+}
+
+interface NotAllowed {
+  readonly failure: Failure
+  /** Why the person's access ends, for the audit log; undefined = the provider's answer is no reason to end it. */
+  readonly reason: 'domain' | 'group' | 'unverified address' | undefined
 }
 
 function refuse(message: string): Failure {
@@ -60,24 +68,48 @@ export function isIncomplete(claims: Claims, { requiredGroup, groupClaim, roles 
   return email === undefined || (needsGroups && claims[groupClaim] === undefined)
 }
 
-function identityOf(claims: Claims, { allowedDomains, requiredGroup, groupClaim }: ClaimRules): Identity | Failure {
+/** Checks first what is a reason to end someone's access. */
+function identityOf(claims: Claims, { allowedDomains, requiredGroup, groupClaim }: ClaimRules): Identity | NotAllowed {
   const { email: sent, email_verified: verified, name } = claims
   const email = typeof sent === 'string' ? sent.trim().toLowerCase() : ''
   const domain = email.split('@')[1] ?? ''
-  if (domain === '') return refuse('The identity provider sent no e-mail address. Allow the scope `email` there.')
-  if (allowedDomains.length > 0 && !allowedDomains.includes(domain)) {
-    return refuse(`Addresses of ${domain} may not sign in here. Use an address of your organisation.`)
+  const isAllowed = allowedDomains.includes(domain)
+  if (domain !== '' && allowedDomains.length > 0 && !isAllowed) {
+    const message = `Addresses of ${domain} may not sign in here. Use an address of your organisation.`
+    return { failure: refuse(message), reason: 'domain' }
   }
-  if (verified !== true && !allowedDomains.includes(domain)) {
-    return refuse('The identity provider has not verified your e-mail address. Verify it there and sign in again.')
+  const groups = groupsIn(claims, groupClaim)
+  if (requiredGroup !== undefined && !groups?.includes(requiredGroup)) {
+    const message = groups
+      ? `You are not in the group ${requiredGroup}, which may sign in here. Ask your administrator.`
+      : 'The identity provider does not send your groups, because there are too many. Ask your administrator.'
+    return { failure: refuse(message), reason: groups && 'group' }
   }
-  const value = claims[groupClaim]
-  const groups = [value].flat().filter((group): group is string => typeof group === 'string')
-  if (requiredGroup !== undefined && !groups.includes(requiredGroup)) {
-    return refuse(`You are not in the group ${requiredGroup}, which may sign in here. Ask your administrator.`)
+  if (domain === '') {
+    const message = 'The identity provider sent no e-mail address. Allow the scope `email` there.'
+    return { failure: refuse(message), reason: undefined }
+  }
+  if (verified !== true && !isAllowed) {
+    const message = 'The identity provider has not verified your e-mail address. Verify it there and sign in again.'
+    // Some providers never say whether an address is verified.
+    return { failure: refuse(message), reason: verified === false ? 'unverified address' : undefined }
   }
   const shown = typeof name === 'string' && name.trim() !== '' ? name.trim().slice(0, 100) : email
-  return { subject: `${claims.iss} ${claims.sub}`, email, name: shown, groups }
+  return { subject: subjectOf(claims), email, name: shown, groups }
+}
+
+function subjectOf({ iss, sub }: Claims): string {
+  return `${iss} ${sub}`
+}
+
+/** No claim means no group: many providers leave an empty list out. */
+function groupsIn(claims: Claims, groupClaim: string): readonly string[] | undefined {
+  const { _claim_names: elsewhere } = claims
+  const value = claims[groupClaim]
+  // The provider keeps the list elsewhere (OpenID Connect Core, 5.6.2), as Entra ID does with more than 200 groups.
+  const isElsewhere = typeof elsewhere === 'object' && elsewhere !== null && Object.hasOwn(elsewhere, groupClaim)
+  if (value === undefined && isElsewhere) return undefined
+  return [value].flat().filter((group): group is string => typeof group === 'string')
 }
 
 export interface SignedUp {
@@ -86,36 +118,51 @@ export interface SignedUp {
   readonly workspaceId?: WorkspaceId
 }
 
+export interface SignIn {
+  readonly outcome: SignedUp | Failure
+  /** Own keys that the person lost; the caller invalidates them. */
+  readonly revokedKeys: readonly KeyId[]
+}
+
 export async function signInByClaims(
   database: Database,
   claims: Claims,
   rules: ClaimRules,
   at: number,
-): Promise<SignedUp | Failure> {
+): Promise<SignIn> {
   const identity = identityOf(claims, rules)
-  if (identity instanceof Failure) return identity
   try {
-    return await database.transaction((sql) => enter(sql, identity, rules, at))
+    return await database.transaction((sql) =>
+      'failure' in identity ? turnAway(sql, claims, identity, at) : enter(sql, identity, rules, at),
+    )
   } catch (thrown) {
-    if (thrown instanceof Failure) return thrown
+    if (thrown instanceof Failure) return { outcome: thrown, revokedKeys: [] }
     throw thrown
   }
 }
 
-async function enter(sql: Sql, identity: Identity, rules: ClaimRules, at: number): Promise<SignedUp | Failure> {
-  const mapped = mappedRoles(rules, identity.groups)
+/** Only a known subject loses anything: an address alone may be someone else's. */
+async function turnAway(sql: Sql, claims: Claims, { failure, reason }: NotAllowed, at: number): Promise<SignIn> {
+  const person = reason && (await findPerson(sql, { subject: subjectOf(claims) }))
+  const revokedKeys = person ? await endAccess(sql, person, reason, { actor: 'identity provider', at }) : []
+  return { outcome: failure, revokedKeys }
+}
+
+async function enter(sql: Sql, identity: Identity, rules: ClaimRules, at: number): Promise<SignIn> {
+  const mapped = mappedRoles(rules, identity.groups ?? [])
   const invitations = await listInvitationsOf(sql, identity.email, at)
   const known = (await findPerson(sql, { subject: identity.subject })) ?? (await link(sql, identity))
   if (!known && mapped.length + invitations.length === 0) {
     if (rules.mode === 'invite') throw refuse('You have no account here. Ask an admin of your workspace to invite you.')
-    return await signUp(sql, identity, at)
+    return { outcome: await signUp(sql, identity, at), revokedKeys: [] }
   }
   const personId = known?.id ?? (await insertPerson(sql, identity, at))
   await acceptAll(sql, invitations, personId, at)
-  await applyMapping(sql, personId, mapped, at)
-  if ((await grantsOf(sql, personId)).length > 0) return { personId }
+  const revokedKeys = identity.groups ? await applyMapping(sql, personId, mapped, at) : []
+  if ((await grantsOf(sql, personId)).length > 0) return { outcome: { personId }, revokedKeys }
   // Returned, not thrown, so that the revoked roles stay revoked.
-  return refuse('Your account has no role here any more. Ask an admin of your workspace to invite you.')
+  const message = 'Your account has no role here any more. Ask an admin of your workspace to invite you.'
+  return { outcome: refuse(message), revokedKeys }
 }
 
 /** One role for each workspace: the highest, if several groups have a role there. */
@@ -156,8 +203,13 @@ async function link(sql: Sql, { email, subject }: Identity) {
   return person
 }
 
-/** Roles from groups follow the claim: at every sign-in they are added, changed and taken away. */
-async function applyMapping(sql: Sql, personId: PersonId, mapped: readonly MappedRole[], at: number): Promise<void> {
+/** Roles from groups follow the claim: at every sign-in they are added, changed and taken away. Returns revoked keys. */
+async function applyMapping(
+  sql: Sql,
+  personId: PersonId,
+  mapped: readonly MappedRole[],
+  at: number,
+): Promise<readonly KeyId[]> {
   const held = await sql<{ id: string; workspace_id: WorkspaceId | null; role: Role; source: string }>`SELECT id,
     workspace_id, role, source FROM members WHERE person_id = ${personId}`
   const act = { actor: 'identity provider', at }
@@ -169,10 +221,13 @@ async function applyMapping(sql: Sql, personId: PersonId, mapped: readonly Mappe
     const details = { workspace: workspaceId ?? null, role }
     await appendAudit(sql, { ...act, action: 'member.claim', object: personId, details })
   }
+  const revoked: KeyId[] = []
   for (const { id, workspace_id, source } of held) {
     const isMapped = mapped.some(({ workspaceId }) => workspaceId === (workspace_id ?? undefined))
-    if (source === 'claim' && !isMapped) await removeMember(sql, id, act, { mayLeave: true })
+    if (source !== 'claim' || isMapped) continue
+    revoked.push(...(await removeMember(sql, id, act, { mayLeave: true })).keys)
   }
+  return revoked
 }
 
 /** A new person with their own workspace. */

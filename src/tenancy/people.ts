@@ -204,6 +204,33 @@ export async function removeMember(sql: Sql, id: string, act: Act, last: LastOne
   return { member, keys: keys.map((key) => key.id) }
 }
 
+/**
+ * For someone who may no longer sign in with the identity provider: ends their sessions and their roles from groups, and
+ * all their tokens and own keys. Other roles stay, for when the person may sign in again. Someone who has a password can
+ * still sign in with it, so what depends on their other roles stays too. Returns the keys that were revoked.
+ */
+export async function endAccess(
+  sql: Sql,
+  { id, hasPassword }: Person,
+  reason: string,
+  act: Act,
+): Promise<readonly KeyId[]> {
+  const sessions = await sql`DELETE FROM console_sessions WHERE person_id = ${id} RETURNING id`
+  const tokens = hasPassword ? [] : await sql`DELETE FROM management_tokens WHERE person_id = ${id} RETURNING id`
+  const all = hasPassword
+    ? []
+    : await sql<{ id: KeyId }>`UPDATE api_keys SET revoked_at = ${timeToSql(act.at)}
+        WHERE owner_id = ${id} AND revoked_at IS NULL RETURNING id`
+  const keys = all.map((key) => key.id)
+  const roles = await sql<{ id: MemberId }>`SELECT id FROM members WHERE person_id = ${id} AND source = 'claim'`
+  for (const role of roles) keys.push(...(await removeMember(sql, role.id, act, { mayLeave: true })).keys)
+  const ended = { sessions: sessions.length, tokens: tokens.length, keys: keys.length, roles: roles.length }
+  if (Object.values(ended).some((count) => count > 0)) {
+    await appendAudit(sql, { ...act, action: 'person.end_access', object: id, details: { reason, ...ended } })
+  }
+  return keys
+}
+
 /** For the erasure of a workspace: its members, and the people who belong to no other. */
 export async function removePeopleOf(sql: Sql, workspaceId: WorkspaceId): Promise<void> {
   await sql`DELETE FROM invitations WHERE workspace_id = ${workspaceId}`

@@ -283,7 +283,7 @@ forEachEngine((engine) => {
       roles: [],
     }
     const claims = { iss: 'https://id.example', sub: 'eve', email: 'eve@example.com', email_verified: true }
-    const outcome = await signInByClaims(management.database, claims, rules, management.clock.now())
+    const { outcome } = await signInByClaims(management.database, claims, rules, management.clock.now())
     expect(statusOf(outcome)).toBe('FORBIDDEN')
     // Removed: a link that was sent to them before is gone with them.
     const adas = await memberId(ada)

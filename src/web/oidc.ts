@@ -5,7 +5,7 @@
 import * as client from 'openid-client'
 import type { Clock } from '../kernel/clock.ts'
 import { Failure } from '../kernel/failure.ts'
-import type { PersonId } from '../kernel/ids.ts'
+import type { KeyId, PersonId } from '../kernel/ids.ts'
 import type { Secret } from '../kernel/secret.ts'
 import type { Database } from '../store/database.ts'
 import { type ClaimRules, isIncomplete, type SignedUp, signInByClaims } from '../tenancy/claims.ts'
@@ -25,6 +25,8 @@ export interface OidcDependencies {
   onSignUp(signedUp: SignedUp): Promise<void>
   /** Why a sign-in was refused, for the audit log. */
   onRefused(reason: 'oidc'): void
+  /** Someone lost a role, and with it this key of their own. */
+  onKeyRevoked(id: KeyId): void
   /** The provider's error, for the log. */
   onFault(error: unknown): void
 }
@@ -108,13 +110,18 @@ export function createOidc(deps: OidcDependencies): Oidc {
         if (!stated) return wrongAnswer()
         const rules = deps.rules()
         const claims = isIncomplete(stated, rules) ? await complete(config, stated, tokens.access_token) : stated
-        const entered = claims instanceof Failure ? claims : await signInByClaims(database, claims, rules, clock.now())
-        if (entered instanceof Failure) {
+        if (claims instanceof Failure) {
           deps.onRefused('oidc')
-          return entered
+          return claims
         }
-        if (entered.workspaceId !== undefined) await deps.onSignUp(entered)
-        return entered.personId
+        const { outcome, revokedKeys } = await signInByClaims(database, claims, rules, clock.now())
+        for (const id of revokedKeys) deps.onKeyRevoked(id)
+        if (outcome instanceof Failure) {
+          deps.onRefused('oidc')
+          return outcome
+        }
+        if (outcome.workspaceId !== undefined) await deps.onSignUp(outcome)
+        return outcome.personId
       } catch (thrown) {
         deps.onFault(thrown)
         deps.onRefused('oidc')

@@ -85,7 +85,7 @@ export async function startIdentityProvider(redirectUri?: string): Promise<Ident
 function createProvider(self: IdentityProvider, redirects: readonly string[], keys: object[]) {
   const provider = new Provider(self.issuer, {
     clients: [{ client_id: 'gate', client_secret: clientSecret, redirect_uris: redirects }],
-    claims: { openid: ['sub'], email: ['email', 'email_verified'], profile: ['name', 'groups'] },
+    claims: { openid: ['sub'], email: ['email', 'email_verified'], profile: ['name', 'groups', '_claim_names'] },
     findAccount: (_context: unknown, id: string) => ({
       accountId: id,
       claims: async (use: 'id_token' | 'userinfo') => {

@@ -1,19 +1,24 @@
 // Sign-in with a real identity provider in process: the whole way through the gateway's pages, without a browser.
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import type { Failure } from '../../src/kernel/failure.ts'
-import type { WorkspaceId } from '../../src/kernel/ids.ts'
+import { Failure } from '../../src/kernel/failure.ts'
+import { createId, type KeyId, type PersonId, type WorkspaceId } from '../../src/kernel/ids.ts'
+import { createVerifier } from '../../src/tenancy/api-key.ts'
 import { listAuditOf } from '../../src/tenancy/audit.ts'
 import type { ClaimRules } from '../../src/tenancy/claims.ts'
-import { createInvitation } from '../../src/tenancy/people.ts'
+import { createConsoleSessions, sessionAgesAt } from '../../src/tenancy/console-sessions.ts'
+import { createKey } from '../../src/tenancy/keys.ts'
+import { createToken } from '../../src/tenancy/management-tokens.ts'
+import { createInvitation, setPassword } from '../../src/tenancy/people.ts'
 import { principalOfPerson } from '../../src/tenancy/principal.ts'
-import { createWorkspace } from '../../src/tenancy/workspaces.ts'
+import { createProject, createWorkspace } from '../../src/tenancy/workspaces.ts'
 import { createOidc, type Oidc, type OidcProvider } from '../../src/web/oidc.ts'
 import { browserTest, openBrowser, openPage } from '../parts/browser.ts'
 import { forEachEngine, type TestEngine } from '../parts/engines.ts'
-import { startGateway } from '../parts/gateway.ts'
+import { startGateway, stopAll } from '../parts/gateway.ts'
 import { followToCallback, type IdentityProvider, startIdentityProvider } from '../parts/identity-provider.ts'
 import { createTestClock } from '../parts/ledger.ts'
+import { manage } from '../parts/manage.ts'
 
 const redirectUri = 'http://gate.test/console/oidc/callback'
 let [first, second, foreign]: IdentityProvider[] = []
@@ -40,6 +45,7 @@ async function setUp(engine: TestEngine, provider: OidcProvider) {
   const { database } = store
   // The ID tokens are issued now, whatever the test's clock says: only the library's own clock counts for them.
   const clock = createTestClock()
+  const ended: KeyId[] = []
   const state = { rules: byInvitation, refused: 0, signedUp: [] as unknown[] }
   const oidc = createOidc({
     database,
@@ -48,17 +54,53 @@ async function setUp(engine: TestEngine, provider: OidcProvider) {
     rules: () => state.rules,
     onSignUp: async ({ workspaceId }) => void state.signedUp.push(workspaceId),
     onRefused: () => void state.refused++,
+    onKeyRevoked: (id) => void ended.push(id),
     onFault: () => {},
   })
   const act = { actor: 'test', at: clock.now() }
   const workspace = await database.transaction((sql) => createWorkspace(sql, { name: 'acme' }, act))
+  const project = await database.transaction((sql) =>
+    createProject(sql, { workspaceId: workspace.id, name: 'web' }, act),
+  )
   const invite = (email: string, role: 'admin' | 'member') =>
     database.transaction((sql) => createInvitation(sql, { email, role, workspaceId: workspace.id }, act))
   const grants = async (person: string) => (await principalOfPerson(database.sql, person as never)).grants
   /** What the audit log says about an object, oldest first. */
   const audited = async (object: string) =>
     (await listAuditOf(database.sql, object)).map(({ action, details }) => [action, details])
-  return { ...store, oidc, state, invite, grants, audited, workspaceId: workspace.id as WorkspaceId, clock }
+  /** A session, a token and a key of the person in the workspace. Returns the key's id. */
+  const give = async (personId: PersonId) => {
+    const now = clock.now()
+    const session = { id: createId('ses'), client: '', openedAt: now, usedAt: now, fingerprint: '', personId }
+    await createConsoleSessions(database).open(`hash of ${personId}`, undefined, session, sessionAgesAt(now))
+    return await database.transaction(async (sql) => {
+      const token = { personId, role: 'member' as const, workspaceId: workspace.id, name: 'script', days: 1 }
+      await createToken(sql, token, act)
+      const key = { projectId: project.id, name: 'own', ownerId: personId }
+      return (await createKey(sql, key, act, createVerifier(new Uint8Array(32)))).key.id
+    })
+  }
+  /** How many of them the person has. */
+  const left = async (personId: PersonId) => {
+    const { sql } = database
+    const sessions = await sql`SELECT id FROM console_sessions WHERE person_id = ${personId}`
+    const tokens = await sql`SELECT id FROM management_tokens WHERE person_id = ${personId}`
+    const keys = await sql`SELECT id FROM api_keys WHERE owner_id = ${personId} AND revoked_at IS NULL`
+    return { sessions: sessions.length, tokens: tokens.length, keys: keys.length }
+  }
+  return {
+    ...store,
+    oidc,
+    state,
+    invite,
+    grants,
+    audited,
+    ended,
+    give,
+    left,
+    workspaceId: workspace.id as WorkspaceId,
+    clock,
+  }
 }
 
 async function begin(oidc: Oidc) {
@@ -71,6 +113,17 @@ async function begin(oidc: Oidc) {
 async function signIn(oidc: Oidc): Promise<string | Failure> {
   const { callback, memory } = await begin(oidc)
   return await oidc.finish(callback, memory, redirectUri)
+}
+
+/** As a browser does it that has no session. */
+async function signInAt(gatewayUrl: string) {
+  const started = await fetch(`${gatewayUrl}/console/oidc`, { redirect: 'manual' })
+  const memory = started.headers.get('set-cookie')?.split(';')[0] ?? ''
+  const callback = `${gatewayUrl}/console/oidc/callback`
+  const answer = await followToCallback(started.headers.get('location') ?? '', callback)
+  const response = await fetch(answer, { headers: { cookie: memory }, redirect: 'manual' })
+  const [cookie = ''] = response.headers.getSetCookie()[0]?.split(';') ?? []
+  return { status: response.status, text: await response.text(), cookie }
 }
 
 const messageOf = (outcome: unknown) => (outcome as Failure).message
@@ -121,6 +174,7 @@ forEachEngine((engine) => {
       rules: () => byInvitation,
       onSignUp: async () => {},
       onRefused: () => void state.refused++,
+      onKeyRevoked: () => {},
       onFault: () => {},
     })
     expect(messageOf(await other.finish(callback, memory, redirectUri))).toContain('not valid')
@@ -170,7 +224,7 @@ forEachEngine((engine) => {
 
   test('N12: domains, a required group and mapped roles decide, and a changed claim takes a role away', async () => {
     const provider = first as IdentityProvider
-    const { oidc, state, grants, workspaceId, ...store } = await setUp(engine, provider)
+    const { oidc, state, grants, give, ended, workspaceId, ...store } = await setUp(engine, provider)
     await using _ = store
     const roles = [
       { group: 'devs', role: 'member' as const, workspaceId },
@@ -188,9 +242,11 @@ forEachEngine((engine) => {
     provider.account = { ...provider.account, groups: ['staff', 'leads'] }
     expect(await signIn(oidc)).toBe(person)
     expect(await grants(person)).toEqual([{ workspaceId, role: 'admin' }])
+    const key = await give(person as PersonId)
     provider.account = { ...provider.account, groups: ['staff'] }
     expect(messageOf(await signIn(oidc))).toContain('no role here any more')
     expect(await grants(person)).toEqual([])
+    expect(ended).toEqual([key])
   })
 
   test('N12: of several groups with a role in one workspace the highest role counts, from the first sign-in on', async () => {
@@ -242,6 +298,120 @@ forEachEngine((engine) => {
     expect(messageOf(await signIn(oidc))).toContain('no role here any more')
   })
 
+  test('N19: someone who left the required group is refused, and their session, token and key end', async () => {
+    using place = await engine.createPlace()
+    const provider = await startIdentityProvider()
+    const gateway = await startGateway({
+      env: { ...provider.env, ...(place.url !== undefined && { DATABASE_URL: place.url }) },
+      config: 'sign_in: { required_group: staff, roles: [{ group: ops, role: operator }] }',
+    })
+    await provider.serve(gateway.url)
+    provider.account = { sub: 'pat', email: 'pat@example.com', email_verified: true, groups: ['staff', 'ops'] }
+    const entered = await signInAt(gateway.url)
+    expect(entered.status).toBe(200)
+    const session = { cookie: entered.cookie, 'sec-fetch-site': 'same-origin' }
+    const ask = async (headers: Record<string, string>, path: string, body?: object) => {
+      const method = body ? 'POST' : 'GET'
+      const json = body && { body: JSON.stringify(body), headers: { ...headers, 'content-type': 'application/json' } }
+      const response = await fetch(gateway.url + path, { method, headers, ...json })
+      return { status: response.status, body: (await response.json()) as { id: string; secret: string; data: never[] } }
+    }
+    const me = await ask(session, '/api/me')
+    expect(me.body).toMatchObject({ is_operator: true })
+    const token = await ask(session, '/api/tokens', { name: 'script', role: 'operator' })
+    const [workspace] = (await ask(session, '/api/workspaces')).body.data as { id: string }[]
+    const [project] = (await ask(session, `/api/workspaces/${workspace?.id}/projects`)).body.data as { id: string }[]
+    const key = await ask(session, `/api/projects/${project?.id}/keys`, { name: 'own' })
+    const bearer = (secret: string) => ({ authorization: `Bearer ${secret}` })
+    const statuses = async () => [
+      (await ask(session, '/api/me')).status,
+      (await ask(bearer(token.body.secret), '/api/me')).status,
+      (await ask(bearer(key.body.secret), '/v1/models')).status,
+    ]
+    expect(await statuses()).toEqual([200, 200, 200])
+    provider.account = { ...provider.account, groups: ['ops'] }
+    const refused = await signInAt(gateway.url)
+    expect([refused.status, refused.text]).toEqual([403, expect.stringContaining('not in the group staff')])
+    expect(await statuses()).toEqual([401, 401, 401])
+    const { data } = await manage(gateway, 'GET', '/api/audit?limit=200')
+    const ended = data.filter(({ action }: { action: string }) => action === 'person.end_access')
+    expect(ended).toMatchObject([
+      { actor: 'identity provider', details: { reason: 'group', sessions: 1, tokens: 1, keys: 1, roles: 1 } },
+    ])
+    await stopAll(gateway, provider)
+  })
+
+  test('N19: a refusal ends access if it shows that the person may not sign in any more, and only then', async () => {
+    const provider = foreign as IdentityProvider
+    const { oidc, state, invite, grants, audited, ended, give, left, workspaceId, ...store } = await setUp(
+      engine,
+      provider,
+    )
+    await using _ = store
+    const good = { email: 'x@acme.test', email_verified: true, groups: ['staff'] }
+    const [none, all] = [
+      { sessions: 0, tokens: 0, keys: 0 },
+      { sessions: 1, tokens: 1, keys: 1 },
+    ]
+    for (const [place, [account, domains, reason]] of (
+      [
+        [{ ...good, groups: ['devs'] }, [], 'group'],
+        // Providers leave an empty list out.
+        [{ ...good, groups: undefined }, [], 'group'],
+        [{ ...good, email: undefined, groups: [] }, [], 'group'],
+        [{ ...good, email: 'x@else.test' }, ['acme.test'], 'domain'],
+        [{ ...good, email_verified: false }, [], 'unverified address'],
+        // The provider does not say.
+        [{ ...good, email_verified: undefined }, [], undefined],
+        [{ ...good, email: undefined }, [], undefined],
+        // Too many groups for a token: they are elsewhere.
+        [{ ...good, groups: undefined, _claim_names: { groups: 'src1' } }, [], undefined],
+      ] as const
+    ).entries()) {
+      const sub = `person-${place}`
+      state.rules = { ...byInvitation, requiredGroup: 'staff' }
+      provider.account = { sub, ...good, email: `${sub}@acme.test` }
+      await invite(`${sub}@acme.test`, 'admin')
+      const person = (await signIn(oidc)) as PersonId
+      const key = await give(person)
+      state.rules = { ...state.rules, allowedDomains: domains }
+      provider.account = { sub, ...account }
+      const before = ended.length
+      for (const _again of [1, 2]) expect(await signIn(oidc)).toBeInstanceOf(Failure)
+      expect([place, await left(person)]).toEqual([place, reason === undefined ? all : none])
+      expect(ended.slice(before)).toEqual(reason === undefined ? [] : [key])
+      expect(await audited(person)).toEqual(
+        reason === undefined ? [] : [['person.end_access', { reason, ...all, roles: 0 }]],
+      )
+      // The role is from an invitation, and waits for the person to be let in again.
+      expect(await grants(person)).toEqual([{ workspaceId, role: 'admin' }])
+      provider.account = { sub, ...good, email: `${sub}@acme.test` }
+      expect(await signIn(oidc)).toBe(person)
+    }
+    expect(state.refused).toBe(16)
+  })
+
+  test('N19: someone with a password keeps what an invitation gave them, and loses roles from groups', async () => {
+    const provider = foreign as IdentityProvider
+    const { oidc, state, invite, grants, give, left, workspaceId, database, ...store } = await setUp(engine, provider)
+    await using _ = store
+    state.rules = {
+      ...byInvitation,
+      requiredGroup: 'staff',
+      roles: [{ group: 'ops', role: 'operator', workspaceId: undefined }],
+    }
+    await invite('liv@example.com', 'member')
+    provider.account = { sub: 'liv', email: 'liv@example.com', email_verified: true, groups: ['staff', 'ops'] }
+    const person = (await signIn(oidc)) as PersonId
+    await database.transaction((sql) => setPassword(sql, person, 'a hash'))
+    await give(person)
+    expect(await left(person)).toEqual({ sessions: 1, tokens: 1, keys: 1 })
+    provider.account = { ...provider.account, groups: ['ops'] }
+    expect(messageOf(await signIn(oidc))).toContain('not in the group staff')
+    expect(await left(person)).toEqual({ sessions: 0, tokens: 1, keys: 1 })
+    expect(await grants(person)).toEqual([{ workspaceId, role: 'member' }])
+  })
+
   test('N13: with sign-up by the provider a new person gets a new workspace, once', async () => {
     const provider = first as IdentityProvider
     const { oidc, state, grants, workspaceId, ...store } = await setUp(engine, provider)
@@ -265,6 +435,7 @@ function createOidcAway(database: Parameters<typeof createOidc>[0]['database']):
     rules: () => byInvitation,
     onSignUp: async () => {},
     onRefused: () => {},
+    onKeyRevoked: () => {},
     onFault: () => {},
   })
 }
