@@ -309,6 +309,7 @@ function createPages(deps: AdminDependencies, parts: PageParts) {
         onSignUp,
         onKeyRevoked: deps.auth.invalidate,
         rules: () => source.current.signIn,
+        scopes: () => source.current.signIn.scopes,
         onFault: (error) => log.warn('sign-in with the identity provider failed', errorFields(error)),
       }),
       providerName: () => source.current.signIn.providerName,

@@ -101,6 +101,7 @@ test('uses defaults without a file or variables', () => {
       allowedDomains: [],
       requiredGroup: undefined,
       groupClaim: 'groups',
+      scopes: ['openid', 'email', 'profile'],
       roles: [],
     },
     publicUrl: undefined,
@@ -299,6 +300,16 @@ test('reads trusted proxies as a list or a comma-separated variable, and names a
   ])
   expect(faultsOf({ env: { TOLLGATE_TRUSTED_PROXIES: '10.0.0.1,nginx' } })).toEqual([
     `environment  TOLLGATE_TRUSTED_PROXIES  ${expected} "nginx"`,
+  ])
+})
+
+test('the scopes of a sign-in contain openid, and each is one word', () => {
+  expect(configOf({ file: 'sign_in: { scopes: [openid, groups] }' }).signIn.scopes).toEqual(['openid', 'groups'])
+  expect(faultsOf({ file: 'sign_in: { scopes: [email] }' })).toEqual([
+    'tollgate.yaml:1:20  sign_in.scopes  expected openid among the scopes, got a list',
+  ])
+  expect(faultsOf({ file: 'sign_in: { scopes: [openid, "email groups"] }' })).toEqual([
+    'tollgate.yaml:1:29  sign_in.scopes[1]  expected the name of a scope, without spaces, got "email groups"',
   ])
 })
 

@@ -60,6 +60,10 @@ const mappedRole = z
   })
   .transform(({ group, role, workspace }) => ({ group, role, workspaceId: workspace as WorkspaceId | undefined }))
 
+const scopes = z
+  .array(z.string().regex(/^[!-~]+$/, { error: 'expected the name of a scope, without spaces' }))
+  .refine((names) => names.includes('openid'), { error: 'expected openid among the scopes' })
+
 /** By section of the file. The settings of `server` are members of Config itself, the others of a member of their own. */
 export const sections = {
   server: {
@@ -397,6 +401,11 @@ export const sections = {
         member: 'groupClaim',
         default: 'groups',
         help: 'the claim that lists groups',
+      }),
+      scopes: setting(scopes, {
+        default: ['openid', 'email', 'profile'],
+        help: 'what the gateway requests from the identity provider; must contain `openid`',
+        details: 'Some providers send groups only if a scope such as `groups` is requested.',
       }),
       roles: setting(z.array(mappedRole), {
         default: [],

@@ -21,6 +21,8 @@ export interface OidcDependencies {
   readonly clock: Clock
   readonly provider: OidcProvider
   rules(): ClaimRules
+  /** What is requested from the provider. */
+  scopes(): readonly string[]
   /** Gives the workspace of someone who signed up its opening credit. */
   onSignUp(signedUp: SignedUp): Promise<void>
   /** Why a sign-in was refused, for the audit log. */
@@ -78,7 +80,7 @@ export function createOidc(deps: OidcDependencies): Oidc {
         const [state, nonce, verifier] = [client.randomState(), client.randomNonce(), client.randomPKCECodeVerifier()]
         const url = client.buildAuthorizationUrl(config, {
           redirect_uri: redirectUri,
-          scope: 'openid email profile',
+          scope: deps.scopes().join(' '),
           code_challenge: await client.calculatePKCECodeChallenge(verifier),
           code_challenge_method: 'S256',
           state,

@@ -85,7 +85,12 @@ export async function startIdentityProvider(redirectUri?: string): Promise<Ident
 function createProvider(self: IdentityProvider, redirects: readonly string[], keys: object[]) {
   const provider = new Provider(self.issuer, {
     clients: [{ client_id: 'gate', client_secret: clientSecret, redirect_uris: redirects }],
-    claims: { openid: ['sub'], email: ['email', 'email_verified'], profile: ['name', 'groups', '_claim_names'] },
+    claims: {
+      openid: ['sub'],
+      email: ['email', 'email_verified'],
+      profile: ['name', 'groups', '_claim_names'],
+      teams: ['teams'],
+    },
     findAccount: (_context: unknown, id: string) => ({
       accountId: id,
       claims: async (use: 'id_token' | 'userinfo') => {
@@ -107,7 +112,7 @@ function createProvider(self: IdentityProvider, redirects: readonly string[], ke
     if (!request.url?.startsWith('/interaction/')) return serve(request as never, response)
     // The person signs in and agrees.
     const grant = new provider.Grant({ accountId: self.account.sub, clientId: 'gate' })
-    grant.addOIDCScope('openid email profile')
+    grant.addOIDCScope('openid email profile teams')
     const login = { accountId: self.account.sub }
     await provider.interactionFinished(request as never, response, { login, consent: { grantId: await grant.save() } })
   }

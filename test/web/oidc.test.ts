@@ -52,6 +52,7 @@ async function setUp(engine: TestEngine, provider: OidcProvider) {
     clock,
     provider,
     rules: () => state.rules,
+    scopes: () => ['openid', 'email', 'profile'],
     onSignUp: async ({ workspaceId }) => void state.signedUp.push(workspaceId),
     onRefused: () => void state.refused++,
     onKeyRevoked: (id) => void ended.push(id),
@@ -172,6 +173,7 @@ forEachEngine((engine) => {
       clock,
       provider: foreign as IdentityProvider,
       rules: () => byInvitation,
+      scopes: () => ['openid'],
       onSignUp: async () => {},
       onRefused: () => void state.refused++,
       onKeyRevoked: () => {},
@@ -433,12 +435,31 @@ function createOidcAway(database: Parameters<typeof createOidc>[0]['database']):
     clock: createTestClock(),
     provider: { issuer: 'http://127.0.0.1:1', clientId: 'gate', clientSecret: undefined },
     rules: () => byInvitation,
+    scopes: () => ['openid'],
     onSignUp: async () => {},
     onRefused: () => {},
     onKeyRevoked: () => {},
     onFault: () => {},
   })
 }
+
+test('groups behind a scope of their own decide when that scope is requested', async () => {
+  const provider = await startIdentityProvider()
+  const signIn = 'mode: oidc, group_claim: teams, roles: [{ group: ops, role: operator }]'
+  const gateway = await startGateway({
+    env: provider.env,
+    config: `sign_in: { ${signIn}, scopes: [openid, email, profile, teams] }`,
+  })
+  await provider.serve(gateway.url)
+  provider.account = { sub: 'ole', email: 'ole@example.com', email_verified: true, name: 'Ole', teams: ['ops'] }
+  const { status, cookie } = await signInAt(gateway.url)
+  expect(status).toBe(200)
+  const me = await fetch(`${gateway.url}/api/me`, { headers: { cookie } })
+  expect(await me.json()).toMatchObject({ is_operator: true })
+  const { data } = await manage(gateway, 'GET', '/api/workspaces')
+  expect(data.map(({ name }: { name: string }) => name)).not.toContain('Ole')
+  await stopAll(gateway, provider)
+})
 
 browserTest(
   'a person signs in with the identity provider in a browser, and the session survives the way back',
