@@ -11,7 +11,7 @@ import type { Principal } from '../tenancy/principal.ts'
 import { readBody } from '../wire/read-body.ts'
 import type { Accounts } from './accounts.ts'
 import { firstCalls } from './first-calls.ts'
-import type { Oidc } from './oidc.ts'
+import { isAnswerTo, type Oidc } from './oidc.ts'
 import {
   allWorkspaces,
   type ConsolePlace,
@@ -157,12 +157,14 @@ export function createConsolePages(deps: ConsolePagesDependencies, show: ShowPag
   const finishOidc = async (request: ClientRequest, oidc: Oidc): Promise<Answer> => {
     const visit = visitOf(request)
     const memory = readCookie(request.headers, flowCookieName(visit))
-    const person = await oidc.finish(queryOf(request.url), memory, redirectUri(request))
+    const query = queryOf(request.url)
+    const person = await oidc.finish(query, memory, redirectUri(request))
     const forget = flowCookie(visit, '', 0)
     const returnTo = returnPath(Buffer.from(memory?.split('.')[3] ?? '', 'base64url').toString())
     if (person instanceof Failure) {
       const page = await signInPage(request, { problem: person.message, returnTo }, person.status)
-      page.headers['set-cookie'] = forget
+      // Otherwise another tab still needs it.
+      if (isAnswerTo(query, memory)) page.headers['set-cookie'] = forget
       return page
     }
     const cookie = await sessions.openFor(request, person)

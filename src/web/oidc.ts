@@ -98,6 +98,10 @@ export function createOidc(deps: OidcDependencies): Oidc {
         deps.onRefused('oidc')
         return wrongAnswer()
       }
+      if (!isAnswerTo(query, memory)) {
+        deps.onRefused('oidc')
+        return overtaken()
+      }
       const checks = { expectedState, expectedNonce, pkceCodeVerifier, idTokenExpected: true }
       const current = new URL(redirectUri)
       current.search = query.toString()
@@ -127,10 +131,15 @@ export function createOidc(deps: OidcDependencies): Oidc {
       } catch (thrown) {
         deps.onFault(thrown)
         deps.onRefused('oidc')
-        return wrongAnswer()
+        return thrown instanceof client.AuthorizationResponseError ? denied(thrown.error) : wrongAnswer()
       }
     },
   }
+}
+
+/** Whether the provider answers the sign-in that this browser started last. */
+export function isAnswerTo(query: URLSearchParams, memory: string | undefined): boolean {
+  return memory !== undefined && query.get('state') === memory.split('.')[0]
 }
 
 /** In the way that the provider supports; by the specification that is Basic if it names none. */
@@ -154,6 +163,21 @@ function unreachable(): Failure {
 function noUserinfo(): Failure {
   const message = 'The identity provider does not answer when asked for your e-mail address and your groups (userinfo).'
   return new Failure('OVERLOADED', `${message} Try again in a minute, or ask your administrator.`)
+}
+
+function overtaken(): Failure {
+  const message = 'This sign-in is not valid any more: another one was started later, perhaps in another tab.'
+  return new Failure('UNAUTHORIZED', `${message} Finish that one, or sign in again.`)
+}
+
+/** `error`: as the provider names it. */
+function denied(error: string): Failure {
+  if (error === 'access_denied') {
+    const message = 'The sign-in was cancelled, or the identity provider does not let you in here.'
+    return new Failure('FORBIDDEN', `${message} Sign in again, or ask your administrator.`)
+  }
+  const named = /^[a-z_]{1,50}$/.test(error) ? ` (${error})` : ''
+  return new Failure('FORBIDDEN', `The identity provider refused the sign-in${named}. Ask your administrator.`)
 }
 
 function wrongAnswer(): Failure {

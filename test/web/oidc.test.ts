@@ -461,6 +461,45 @@ test('groups behind a scope of their own decide when that scope is requested', a
   await stopAll(gateway, provider)
 })
 
+test('a sign-in that was overtaken in another tab or denied says so, and the other tab goes on', async () => {
+  const provider = await startIdentityProvider()
+  const gateway = await startGateway({ env: provider.env, config: 'sign_in: { mode: oidc }' })
+  await provider.serve(gateway.url)
+  provider.account = { sub: 'tia', email: 'tia@example.com', email_verified: true, name: 'Tia' }
+  const callback = `${gateway.url}/console/oidc/callback`
+  const start = async () => {
+    const started = await fetch(`${gateway.url}/console/oidc`, { redirect: 'manual' })
+    const url = started.headers.get('location') ?? ''
+    return { url, cookie: started.headers.get('set-cookie')?.split(';')[0] ?? '' }
+  }
+  const finish = async (answer: string | URL, cookie: string) => {
+    const response = await fetch(answer, { headers: { cookie }, redirect: 'manual' })
+    const isForgotten = response.headers.getSetCookie().some((set) => set.includes('-oidc=;'))
+    return { status: response.status, text: await response.text(), isForgotten }
+  }
+  const [early, late] = [await start(), await start()]
+  // A browser has only the cookie that was set last.
+  const overtaken = await finish(await followToCallback(early.url, callback), late.cookie)
+  expect(overtaken).toMatchObject({ status: 401, isForgotten: false })
+  expect(overtaken.text).toContain('another one was started later, perhaps in another tab')
+  const other = await finish(await followToCallback(late.url, callback), late.cookie)
+  expect(other).toMatchObject({ status: 200, isForgotten: true })
+
+  const answered = async (error: string) => {
+    const { url, cookie } = await start()
+    const state = new URL(url).searchParams.get('state') ?? ''
+    return await finish(`${callback}?${new URLSearchParams({ error, state, iss: provider.issuer })}`, cookie)
+  }
+  const denied = await answered('access_denied')
+  expect(denied).toMatchObject({ status: 403, isForgotten: true })
+  expect(denied.text).toContain('was cancelled, or the identity provider does not let you in here')
+  const wrong = await answered('invalid_scope')
+  expect([wrong.status, wrong.text]).toEqual([403, expect.stringContaining('refused the sign-in (invalid_scope)')])
+  // Only a name of an error is repeated.
+  expect((await answered('Call +1 555 0100')).text).not.toContain('555')
+  await stopAll(gateway, provider)
+})
+
 browserTest(
   'a person signs in with the identity provider in a browser, and the session survives the way back',
   async () => {
