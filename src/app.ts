@@ -66,6 +66,8 @@ export interface AppDependencies extends Base {
   readonly stripeUrl?: string
   /** For tests: see PostgresOptions. */
   readonly timeoutFactor?: number
+  /** How many lines of the log could not be written; absent = none. */
+  logLinesDropped?(): number
   /** Whether other processes listen on the same port. */
   readonly sharesPort?: boolean
 }
@@ -112,6 +114,7 @@ async function start(deps: AppDependencies): Promise<App> {
     addressOf,
     onDefect,
     onBroken: () => deps.onBroken?.(),
+    logLinesDropped: () => deps.logLinesDropped?.() ?? 0,
     wrapLedger: deps.wrapLedger,
     requestLogFlushMs: deps.requestLogFlushMs,
   })

@@ -19,6 +19,7 @@ import { builtInProviders } from './providers/data/built-in.ts'
 import { openDataFolder } from './store/data-folder.ts'
 import { StartRefusal } from './store/start-refusal.ts'
 import { createLog, type Log } from './telemetry/log.ts'
+import { createLogOutput } from './telemetry/log-output.ts'
 
 export async function start({ workers, settings }: ServeOptions): Promise<void> {
   startWithRoom(readProcess().env, process.argv.slice(2))
@@ -28,17 +29,17 @@ export async function start({ workers, settings }: ServeOptions): Promise<void> 
 }
 
 export async function serve(port: 'own port' | 'shared port'): Promise<void> {
+  surviveFailedOutput()
   const load = (fileText?: string) => loadConfig({ ...configInputs(), fileText })
   const initial = load()
   for (const warning of initial.warnings) process.stderr.write(`warning: ${formatFault(warning)}\n`)
   if ('faults' in initial)
     return fail(`tollgate cannot start, because the configuration is wrong:${faultLines(initial.faults)}`)
 
-  const log = createLog({
-    format: initial.config.logFormat,
-    clock: systemClock,
-    write: (text) => void process.stdout.write(text),
-  })
+  const output = createLogOutput(process.stdout, (lines) =>
+    log.warn('lines of the log could not be written and are lost', { lines, lines_since_start: output.dropped() }),
+  )
+  const log = createLog({ format: initial.config.logFormat, clock: systemClock, write: output.write })
   const source = createConfigSource({
     initial,
     load,
@@ -55,6 +56,7 @@ export async function serve(port: 'own port' | 'shared port'): Promise<void> {
       loopClock: systemClock,
       log,
       sharesPort: port === 'shared port',
+      logLinesDropped: output.dropped,
       onBroken: broken.resolve,
       onProgress: (line) => process.stderr.write(`${line}\n`),
     })
@@ -76,6 +78,7 @@ export async function serve(port: 'own port' | 'shared port'): Promise<void> {
 
 /** Several processes on one port share a database, so it cannot be the embedded one, which has a single writer. */
 async function serveWithWorkers(count: number): Promise<void> {
+  surviveFailedOutput()
   const loaded = loadConfig(configInputs())
   if (!('faults' in loaded)) {
     const { databaseUrl, port } = loaded.config
@@ -96,6 +99,11 @@ async function serveWithWorkers(count: number): Promise<void> {
   process.on('SIGTERM', () => supervision.stop('SIGTERM'))
   process.on('SIGINT', () => supervision.stop('SIGINT'))
   process.exit(await supervision.done)
+}
+
+/** A failed write emits an error, which would end the process: a full disk, or a pipe whose reader is gone (`| head`). */
+function surviveFailedOutput(): void {
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
 }
 
 /** For commands without an address, which look for the gateway in its data folder. */

@@ -49,6 +49,7 @@ interface PipelineDependencies extends Base {
   onDefect(error: unknown, id: RequestId): Failure
   /** The balances in memory cannot be trusted any more; the process has to be restarted. */
   onBroken(): void
+  logLinesDropped(): number
   /** For measurements: wraps the ledger. */
   readonly wrapLedger: ((real: Ledger) => Ledger) | undefined
   readonly requestLogFlushMs: number | undefined
@@ -200,6 +201,7 @@ function createObservers(deps: PipelineDependencies, { ledger, health, retryBudg
     retryBudget,
     limiterMode: auth.limiterMode,
     strayCounts,
+    logLinesDropped: deps.logLinesDropped,
     telemetryDropped: () => otlp?.dropped() ?? [],
   })
   source.onRefused(() => metrics.configRefused())

@@ -20,6 +20,7 @@ export interface GatewayMetricsOptions {
   limiterMode(): keyof typeof limiterModes
   /** By host of a provider. */
   readonly strayCounts: ReadonlyMap<string, number>
+  logLinesDropped(): number
   /** What could not be sent to a collector, by signal; absent = nothing is sent. */
   telemetryDropped?(): readonly NumberPoint[]
   /** For tests. */
@@ -225,6 +226,7 @@ function defineStateMetrics(registry: MetricRegistry, options: GatewayMetricsOpt
     ['gauge', 'tollgate_clock_skew_seconds', "How far this machine's clock is ahead of the database's; below 0: behind it.", () => (ledger().clockSkewMs ?? 0) / 1000],
     ['counter', 'tollgate_metrics_folded_total', 'Observations counted under the label value other, because the metric has too many series.', () => registry.folded(), { labels: ['metric'] }],
     ['counter', 'tollgate_metrics_read_failures_total', 'Values that could not be read.', () => registry.failures(), { labels: ['metric'] }],
+    ['counter', 'tollgate_log_lines_dropped_total', 'Lines of the log that could not be written.', () => options.logLinesDropped()],
     ['counter', 'tollgate_telemetry_dropped_total', 'Spans and metrics that could not be sent to the collector.', () => options.telemetryDropped?.() ?? [], { labels: ['signal'] }],
   ])
 }

@@ -35,6 +35,7 @@ export function openGatewayMetrics(options: Partial<GatewayMetricsOptions> = {})
     retryBudget: { level: () => 3.2, refused: () => 7 },
     limiterMode: () => 'share',
     strayCounts: new Map([['api.acme.example', 2]]),
+    logLinesDropped: () => 6,
     telemetryDropped: () => [{ values: ['traces'], value: 9 }],
     ...options,
   })
