@@ -67,12 +67,9 @@ export async function withDatabase<T>(
 }
 
 /** Tables of another version cannot be checked by this version's rules. */
-async function refuseOtherVersion({ sql }: Database, whole: string): Promise<void> {
-  const { pending, unknown } = await readMigrationState(sql)
-  if (unknown.length > 0) {
-    const what = `${whole} were upgraded by a newer Tollgate (${unknown.join(', ')}); check them with that version.`
-    throw new Refusal(exitCodes.failed, what)
-  }
+async function refuseOtherVersion(database: Database, whole: string): Promise<void> {
+  const { pending, fault } = await readMigrationState(database)
+  if (fault) throw new Refusal(exitCodes.failed, `${whole} cannot be checked. ${fault.what}. ${fault.advice}.`)
   if (pending === 0) return
   const what = `${whole} are of an older Tollgate; they can be checked once this one has started on them.`
   throw new Refusal(exitCodes.failed, what, 'npm start')

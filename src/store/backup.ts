@@ -18,6 +18,7 @@ import {
 import { dirname, join } from 'node:path'
 import { type DataFolder, ensurePrivateFile } from './data-folder.ts'
 import { JournalTable } from './journal.ts'
+import { findSchemaFault, type MigrationRecord, noTables, type SchemaFault } from './migrate.ts'
 import { allMigrations } from './migrations/registry.ts'
 import { causeText, StartRefusal } from './start-refusal.ts'
 
@@ -37,6 +38,8 @@ interface BackUpOptions {
 
 interface BackUpOutcome {
   readonly bytes: number
+  /** Why this program could not restore it: the database is of another version. */
+  readonly fault: SchemaFault | undefined
   readonly secretFiles: readonly string[]
 }
 
@@ -51,13 +54,13 @@ export function backUp({ dataFolder, file, secretFiles }: BackUpOptions): BackUp
     vacuumInto(database, draft)
     const taken = secretFiles.filter((name) => existsSync(join(dataFolder, name)))
     check(draft)
-    applyJournal(draft)
+    const fault = applyJournal(draft)
     addSecrets(draft, dataFolder, taken)
     // SQLite does not sync what it writes there.
     sync(draft)
     renameSync(draft, file)
     sync(dirname(file))
-    return { bytes: statSync(file).size, secretFiles: taken }
+    return { bytes: statSync(file).size, fault, secretFiles: taken }
   } finally {
     for (const rest of [draft, `${draft}-journal`]) rmSync(rest, { force: true })
   }
@@ -77,23 +80,22 @@ function check(draft: string): void {
   throw new StartRefusal(`The database is damaged: ${result?.integrity_check}. Restore the last good backup.`)
 }
 
-/** So that the tables of a backup have every charge. The journal of an older version is applied by the next start. */
-function applyJournal(draft: string): void {
+/** So that the tables of a backup have every charge. The journal of another version is applied by its next start. */
+function applyJournal(draft: string): SchemaFault | undefined {
   using copy = new Database(draft, { readwrite: true, safeIntegers: true })
   const applied = migrationsOf(copy)
-  if (applied.length !== allMigrations.length || applied.some((name) => !isKnown(name))) return
+  const fault = findSchemaFault(applied)
+  if (fault || applied.length < allMigrations.length) return fault
   const journal = new JournalTable((text) => copy.prepare(text))
   journal.apply()
   journal.finalize()
+  return undefined
 }
 
-function migrationsOf(copy: Database): readonly string[] {
-  const rows = copy.query<{ name: string }, []>('SELECT name FROM schema_migrations').all()
-  return rows.map(({ name }) => name)
-}
-
-function isKnown(migration: string): boolean {
-  return allMigrations.some(({ name }) => name === migration)
+function migrationsOf(copy: Database): readonly MigrationRecord[] {
+  const [table] = copy.query("SELECT 1 FROM sqlite_master WHERE name = 'schema_migrations'").all()
+  if (!table) throw new StartRefusal(`${noTables.what}. ${noTables.advice}.`)
+  return copy.query<MigrationRecord, []>('SELECT name, checksum FROM schema_migrations').all()
 }
 
 function addSecrets(draft: string, dataFolder: string, names: readonly string[]): void {
@@ -155,10 +157,8 @@ export function restore({ folder, file }: RestoreOptions): RestoreOutcome {
 
 function inspect(draft: string, file: string, folder: DataFolder): readonly string[] {
   using copy = openDraft(draft, file)
-  const newer = migrationsOf(copy).find((name) => !isKnown(name))
-  if (newer !== undefined) {
-    throw new StartRefusal(`${file} was made by a newer Tollgate (${newer}). Restore it with that version.`)
-  }
+  const fault = findSchemaFault(migrationsOf(copy))
+  if (fault) throw new StartRefusal(`${file} cannot be restored by this Tollgate. ${fault.what}. ${fault.advice}.`)
   const [table] = copy.query('SELECT 1 FROM sqlite_master WHERE name = ?').all(secretsTable)
   return table ? takeSecrets(copy, folder) : []
 }

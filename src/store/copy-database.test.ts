@@ -50,7 +50,7 @@ forEachEngine((engine) => {
       'The table prices is not the same in both databases',
     )
     await source.database.transaction((sql) => sql`DELETE FROM schema_migrations`)
-    await expect(planCopy(source.database.sql, target.database.sql)).rejects.toThrow('another version of Tollgate')
+    await expect(planCopy(source.database.sql, target.database.sql)).rejects.toThrow('older version of Tollgate')
   })
 })
 

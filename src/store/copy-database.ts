@@ -5,7 +5,7 @@ import { createHash } from 'node:crypto'
 import type { Clock } from '../kernel/clock.ts'
 import type { Database } from './database.ts'
 import { insertRows } from './insert-rows.ts'
-import { migrate } from './migrate.ts'
+import { migrate, readMigrationState } from './migrate.ts'
 import { openPostgres } from './postgres.ts'
 import type { Sql, SqlValue } from './sql.ts'
 import { StartRefusal } from './start-refusal.ts'
@@ -167,7 +167,7 @@ const ownRecord = 'schema_migrations'
 
 /** Throws a StartRefusal where the tables of the two differ. */
 export async function planCopy(source: Sql, target: Sql): Promise<CopyPlan> {
-  await assertSameMigrations(source, target)
+  await assertMigrated(source)
   const there = await postgresColumns(target)
   const here = await sqliteTables(source)
   const columnsHere = new Map<string, readonly string[]>()
@@ -183,20 +183,13 @@ export async function planCopy(source: Sql, target: Sql): Promise<CopyPlan> {
   }
 }
 
-interface MigrationRecord {
-  readonly name: string
-  readonly checksum: string
-}
-
-async function assertSameMigrations(source: Sql, target: Sql): Promise<void> {
-  const read = async (sql: Sql) => {
-    const records = await sql<MigrationRecord>`SELECT name, checksum FROM schema_migrations`
-    return records.map(({ name, checksum }) => `${name} ${checksum}`).sort()
-  }
-  const [here, there] = [await read(source), await read(target)]
-  if (here.join() === there.join()) return
+/** The target was migrated by this version. */
+async function assertMigrated(source: Sql): Promise<void> {
+  const { pending, fault } = await readMigrationState({ engine: 'sqlite', sql: source })
+  if (fault) throw new StartRefusal(`${fault.what}. ${fault.advice}.`)
+  if (pending === 0) return
   throw new StartRefusal(
-    'The embedded database was last used with another version of Tollgate. Start this version on it once, stop it, and try again.',
+    'The embedded database was last used with an older version of Tollgate. Start this version on it once, stop it, and try again.',
   )
 }
 

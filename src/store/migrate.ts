@@ -38,7 +38,8 @@ async function applyNext(options: MigrateOptions, appliedNow: number): Promise<s
   for (;;) {
     const outcome = await database.schemaTransaction(async (sql, runScript) => {
       const records = await readRecords(sql)
-      assertKnown(records, migrations)
+      const fault = findSchemaFault(records, migrations)
+      if (fault) throw new StartRefusal(`${fault.what}. ${fault.advice}.`)
       const next = migrations[records.length]
       if (next === undefined) return undefined
       // Do not announce an upgrade for a new database.
@@ -59,7 +60,7 @@ async function applyNext(options: MigrateOptions, appliedNow: number): Promise<s
   }
 }
 
-interface MigrationRecord {
+export interface MigrationRecord {
   readonly name: string
   readonly checksum: string
 }
@@ -67,32 +68,43 @@ interface MigrationRecord {
 async function readRecords(sql: Sql): Promise<readonly MigrationRecord[]> {
   await sql`CREATE TABLE IF NOT EXISTS schema_migrations (
     name TEXT PRIMARY KEY, checksum TEXT NOT NULL, applied_at BIGINT NOT NULL)`
-  // Sorted here, because the two engines may collate names differently.
-  const records = await sql<MigrationRecord>`SELECT name, checksum FROM schema_migrations`
-  return records.sort((a, b) => (a.name < b.name ? -1 : 1))
+  return await sql<MigrationRecord>`SELECT name, checksum FROM schema_migrations`
 }
 
-/** The applied migrations must be an exact prefix of our list. */
-function assertKnown(records: readonly MigrationRecord[], migrations: readonly Migration[]): void {
+/** Why this program does not work on a database. */
+export interface SchemaFault {
+  readonly what: string
+  readonly advice: string
+}
+
+/** The applied migrations must be an exact prefix of our list. The start and every check of a database ask this. */
+export function findSchemaFault(
+  records: readonly MigrationRecord[],
+  migrations: readonly Migration[] = allMigrations,
+): SchemaFault | undefined {
   const known = new Map(migrations.map((migration) => [migration.name, checksum(migration.text)]))
   for (const record of records) {
     const expected = known.get(record.name)
     if (expected === undefined) {
-      throw new StartRefusal(
-        `The database was upgraded by a newer Tollgate: its migration ${record.name} is unknown here. Start that version, or restore the backup made before the upgrade.`,
-      )
+      return {
+        what: `The database was upgraded by a newer Tollgate: its migration ${record.name} is unknown here`,
+        advice: 'Start that version, or restore the backup made before the upgrade',
+      }
     }
     if (expected !== record.checksum) {
-      throw new StartRefusal(
-        `Migration ${record.name} differs from the one this database went through. Start an unmodified Tollgate.`,
-      )
+      return {
+        what: `Migration ${record.name} differs from the one this database went through`,
+        advice: 'Start an unmodified Tollgate',
+      }
     }
   }
-  const missing = migrations.slice(0, records.length).find((migration, at) => records[at]?.name !== migration.name)
-  if (missing === undefined) return
-  throw new StartRefusal(
-    `The database went through later migrations but not through ${missing.name}. Start the Tollgate it was last used with.`,
-  )
+  const applied = new Set(records.map(({ name }) => name))
+  const missing = migrations.slice(0, records.length).find(({ name }) => !applied.has(name))
+  if (missing === undefined) return undefined
+  return {
+    what: `The database went through later migrations but not through ${missing.name}`,
+    advice: 'Start the Tollgate it was last used with',
+  }
 }
 
 async function apply(migration: Migration, engine: Database['engine'], runScript: RunScript): Promise<void> {
@@ -129,15 +141,22 @@ interface MigrationState {
   readonly applied: number
   /** Migrations that the next start of this program would apply. */
   readonly pending: number
-  /** Migrations that only another version knows. */
-  readonly unknown: readonly string[]
+  /** The start would refuse, or there is nothing of ours. */
+  readonly fault: SchemaFault | undefined
 }
 
-/** Rejects where there is no table of migrations: then it is no database of ours, or an empty one. */
-export async function readMigrationState(sql: Sql): Promise<MigrationState> {
-  const records = await sql<{ name: string }>`SELECT name FROM schema_migrations`
-  const known = new Set(allMigrations.map(({ name }) => name))
-  const unknown = records.map(({ name }) => name).filter((name) => !known.has(name))
-  const applied = records.length - unknown.length
-  return { applied, pending: allMigrations.length - applied, unknown }
+export const noTables: SchemaFault = {
+  what: "The database has no tables of Tollgate's",
+  advice: 'Start the gateway on it once, or choose another database',
+}
+
+export async function readMigrationState({ engine, sql }: Pick<Database, 'engine' | 'sql'>): Promise<MigrationState> {
+  const found =
+    engine === 'sqlite'
+      ? await sql`SELECT 1 FROM sqlite_master WHERE name = 'schema_migrations'`
+      : await sql`SELECT 1 WHERE to_regclass('schema_migrations') IS NOT NULL`
+  if (found.length === 0) return { applied: 0, pending: allMigrations.length, fault: noTables }
+  const records = await sql<MigrationRecord>`SELECT name, checksum FROM schema_migrations`
+  const pending = Math.max(0, allMigrations.length - records.length)
+  return { applied: records.length, pending, fault: findSchemaFault(records) }
 }

@@ -49,7 +49,7 @@ command started, but not the secrets of the data folder, so that a stolen backup
     if (!existsSync(folder)) throw new Refusal(exitCodes.failed, `there is no folder ${folder}.`, `mkdir -p ${folder}`)
     await orRefuse(async () => {
       const wanted = context.isSet('with-secrets') ? secretFiles : []
-      const { bytes, secretFiles: secrets } = backUp({ dataFolder, file, secretFiles: wanted })
+      const { bytes, secretFiles: secrets, fault } = backUp({ dataFolder, file, secretFiles: wanted })
       printResult(context, { file, bytes, secrets }, () => `${file}: ${shownCount(bytes)} bytes\n`)
       const secretFile = join(dataFolder, 'secret')
       const secret = existsSync(secretFile) ? secretFile : 'TOLLGATE_SECRET'
@@ -57,7 +57,9 @@ command started, but not the secrets of the data folder, so that a stolen backup
         secrets.length > 0
           ? `It contains ${secrets.join(' and ')}: protect it.`
           : `It does not contain ${secret}, which its keys need: keep that too, elsewhere.`
-      if (!context.json) context.terminal.complain(`${note}\n`)
+      if (context.json) return
+      context.terminal.complain(`${note}\n`)
+      if (fault) context.terminal.complain(`This Tollgate cannot restore it. ${fault.what}. ${fault.advice}.\n`)
     }, failed)
   },
 }
@@ -121,9 +123,8 @@ interface Examined {
 
 function examine(context: CommandContext): Promise<Examined> {
   return withDatabase(openReadOnly(undefined, context.settings.dataFolder), async (database) => {
-    const { pending, unknown } = await readMigrationState(database.sql)
-    const isOurs = pending === 0 && unknown.length === 0
-    const verification = isOurs ? await verifyBooks(database) : undefined
+    const { pending } = await readMigrationState(database)
+    const verification = pending === 0 ? await verifyBooks(database) : undefined
     const secrets = await ifPossible(Promise.try(readMasterSecrets, context))
     if (!secrets) return { verification, secret: 'missing' }
     const fits = await isSecretOnRecord(database.sql, secrets.current)

@@ -261,7 +261,7 @@ forEachEngine((engine, storeTest) => {
     await database.transaction((sql) => sql`INSERT INTO schema_migrations ${sql([row])}`)
     expect(await look()).toMatchObject({
       verdict: 'wrong',
-      what: expect.stringContaining('newer Tollgate (9999-later)'),
+      what: expect.stringContaining('newer Tollgate: its migration 9999-later'),
     })
   })
 })

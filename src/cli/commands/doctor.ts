@@ -238,11 +238,8 @@ export async function checkDatabase(
 }
 
 async function checkTables(database: Database, engine: string): Promise<Finding> {
-  const { applied, pending, unknown } = await readMigrationState(database.sql)
-  if (unknown.length > 0) {
-    const advice = 'start that version, or restore the backup made before the upgrade'
-    return wrong('database', `${engine} was upgraded by a newer Tollgate (${unknown.join(', ')})`, advice)
-  }
+  const { applied, pending, fault } = await readMigrationState(database)
+  if (fault) return wrong('database', `${engine}: ${fault.what}`, fault.advice)
   const what = `${engine}, ${applied} of ${applied + pending} migrations`
   return pending === 0 ? ok('database', what) : note('database', what, 'the next start applies the rest: npm start')
 }
