@@ -23,7 +23,9 @@ export const correctionSchema = z.object({
 export const transferSchema = z.object({
   id: z.string(),
   kind: z.enum(['charge', 'writeoff', 'topup', 'grant', 'correction']),
-  direction: z.enum(['in', 'out']).describe('As seen from the wallet.'),
+  direction: z
+    .enum(['in', 'out', 'none'])
+    .describe('As seen from the wallet. `none`: it did not touch the wallet (a write-off, or its reversal).'),
   amount: usd,
   request_id: z.string().nullable(),
   reference: z.string().nullable(),

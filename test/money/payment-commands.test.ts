@@ -2,6 +2,7 @@
 
 import { describe, expect, test } from 'bun:test'
 import { runHere } from '../parts/command-line.ts'
+import { forEachEngine } from '../parts/engines.ts'
 import { eventOf, signedEvent, startStripe } from '../parts/stripe.ts'
 import { chat } from '../parts/surfaces.ts'
 import { startUpstream } from '../parts/upstream.ts'
@@ -67,6 +68,55 @@ describe('payments', () => {
     }
     expect((await run('auto-topup')).out).toContain('STRIPE_SECRET_KEY')
     expect((await run('wallet payments')).exit).toBe(0)
+  })
+})
+
+forEachEngine((engine) => {
+  test('what was written off and taken back did not touch the wallet, and the list adds up to the balance', async () => {
+    await using stripe = startStripe()
+    const stripeEnv = { ...env, STRIPE_SECRET_KEY: 'sk_test_0123456789', STRIPE_WEBHOOK_SECRET: secret }
+    await using tenancy = await startTenancy({ engine, env: stripeEnv, stripeUrl: stripe.url })
+    const run = commandsOf(tenancy)
+    const deliver = async (type: string, object: object) => {
+      const url = `${tenancy.gateway.url}/api/payments/stripe/webhook`
+      const signed = signedEvent({ url, secret, nowMs: Date.now() }, eventOf(type, object))
+      expect((await fetch(signed)).status).toBe(200)
+    }
+    const [workspace] = (await tenancy.must('GET', '/api/workspaces')).data
+    const listed = async () => {
+      const { data } = await tenancy.must('GET', `/api/workspaces/${workspace.id}/transfers`)
+      return data as readonly { kind: string; direction: 'in' | 'out' | 'none'; amount: string }[]
+    }
+    const signs = { in: 1, out: -1, none: 0 }
+    const expectBalance = async (balance: string) => {
+      expect((await run('wallet')).out).toContain(`balance    $${balance}\n`)
+      const sum = (await listed()).reduce(
+        (total, { direction, amount }) => total + signs[direction] * Number(amount),
+        0,
+      )
+      expect(sum.toFixed(2)).toBe(balance)
+      const { out } = await run('wallet transfers')
+      const amounts = [...out.matchAll(/ ([-+]?)\$([0-9.]+) {2}/g)].map(([, sign, usd]) => Number(`${sign}${usd}`))
+      expect(amounts).toHaveLength(out.trimEnd().split('\n').length - 1)
+      expect(amounts.reduce((total, amount) => total + amount, 0).toFixed(2)).toBe(balance)
+    }
+    // The first start gave $5.00. Of the $25.00 that are paid, $20.00 are spent before the bank takes all of it back.
+    await run('wallet pay 25')
+    const [session] = [...stripe.sessions.values()]
+    await deliver('checkout.session.completed', session ?? {})
+    await run('wallet correct --take 20 --reason spent')
+    await expectBalance('10.00')
+    const dispute = { id: 'du_1', amount: 2500, currency: 'usd', payment_intent: session?.payment_intent }
+    await deliver('charge.dispute.funds_withdrawn', dispute)
+    await expectBalance('0.00')
+    await deliver('charge.dispute.funds_reinstated', dispute)
+    await expectBalance('10.00')
+    const writeOffs = (await listed()).filter(({ kind }) => kind === 'writeoff')
+    expect(writeOffs).toMatchObject([
+      { direction: 'none', amount: '15.00' },
+      { direction: 'none', amount: '15.00' },
+    ])
+    expect((await run('wallet transfers')).out).toMatch(/writeoff of \$15\.00, not from the wallet +\$0\.00 /)
   })
 })
 

@@ -58,7 +58,7 @@ const transfer = (part: Partial<Transfer>): Transfer => ({
 test('each transfer has the exact balance after it', () => {
   const rows = withBalances('3.999999999', [
     transfer({ amount: '0.000000001' }),
-    transfer({ kind: 'writeoff', amount: '7.00' }),
+    transfer({ kind: 'writeoff', direction: 'none', amount: '7.00' }),
     transfer({ kind: 'topup', direction: 'in', amount: '4.00' }),
   ])
   // 0 + 4.00 = 4.00; the write-off leaves the wallet alone; 4.00 − 0.000000001 = 3.999999999.

@@ -3,7 +3,7 @@
 
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import type { AnswerOf } from '../../api/client.ts'
+import type { AnswerOf, ItemOf } from '../../api/client.ts'
 import type { CommandContext, CommandDefinition, CommandInput } from '../command.ts'
 import { workspaceTitle } from '../lookup.ts'
 import {
@@ -102,12 +102,12 @@ available, nothing is taken.`,
     options: { workspace, limit: listLimitOption },
     columns: [
       ['TIME (UTC)', ({ created_at }) => shownTime(created_at)],
-      'kind',
       [
-        'AMOUNT',
-        ({ direction, amount }) => (direction === 'out' ? outgoingUsd(amount) : `+${shownUsd(amount)}`),
-        'right',
+        'KIND',
+        ({ kind, direction, amount }) =>
+          direction === 'none' ? `${kind} of ${shownUsd(amount)}, not from the wallet` : kind,
       ],
+      ['AMOUNT', walletAmount, 'right'],
       ['REQUEST OR REFERENCE', ({ request_id, reference }) => request_id ?? reference],
       ['TRANSFER', ({ id }) => id],
     ],
@@ -119,6 +119,12 @@ const monthOption = {
   help: 'a month in UTC: 2026-11; absent = the current one',
   field: 'month',
 } as const
+
+/** What the transfer added to the balance, so that the list adds up to it. */
+function walletAmount({ direction, amount }: ItemOf<'listTransfers'>): string {
+  if (direction === 'none') return shownUsd('0.00')
+  return direction === 'out' ? outgoingUsd(amount) : `+${shownUsd(amount)}`
+}
 
 /** Zero has no sign: a call on the workspace's own provider key costs nothing. */
 function outgoingUsd(amount: string): string {

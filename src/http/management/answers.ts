@@ -183,7 +183,9 @@ export function walletAnswer({ posted, held, available }: Wallet): AnswerOf<'get
 const transferFrom = answerAs(transferSchema)
 
 export function transferAnswer(transfer: Transfer, workspaceId: WorkspaceId): ItemOf<'listTransfers'> {
-  const direction = transfer.creditAccount === walletOf(workspaceId) ? 'in' : 'out'
+  const wallet = walletOf(workspaceId)
+  const { creditAccount, debitAccount } = transfer
+  const direction = creditAccount === wallet ? 'in' : debitAccount === wallet ? 'out' : 'none'
   const usage = transfer.usage === undefined ? undefined : JSON.parse(transfer.usage)
   return transferFrom({ ...transfer, direction, usage })
 }

@@ -281,19 +281,22 @@ const kinds: Readonly<Record<Transfer['kind'], string>> = {
   correction: 'Correction',
 }
 
+const signs: Readonly<Record<Transfer['direction'], string>> = { in: '+', out: '−', none: '' }
+
 const columns: readonly Column<LedgerRow>[] = [
   {
     label: 'Type',
     show: ({ kind }) => <span class="row-name">{kinds[kind]}</span>,
-    note: ({ id, kind, estimated }) => (kind === 'topup' ? <ReceiptLink id={id} /> : estimated && 'usage estimated'),
+    note: ({ id, kind, direction, estimated }) => {
+      if (kind === 'topup') return <ReceiptLink id={id} />
+      return direction === 'none' ? 'not from the wallet' : estimated && 'usage estimated'
+    },
   },
   { label: 'Time', show: ({ created_at }) => <Moment at={created_at} /> },
   {
     label: 'Amount',
     isNumber: true,
-    // A write-off was not paid from the wallet.
-    show: ({ kind, direction, amount }) =>
-      `${kind === 'writeoff' || Number(amount) === 0 ? '' : direction === 'in' ? '+' : '−'}${usdText(amount)}`,
+    show: ({ direction, amount }) => `${Number(amount) === 0 ? '' : signs[direction]}${usdText(amount)}`,
   },
   { label: 'Balance after', isNumber: true, show: ({ balance }) => usdText(balance) },
   {

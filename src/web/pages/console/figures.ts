@@ -116,9 +116,9 @@ export function withBalances(balance: string, transfers: readonly Transfer[]): r
   let after = nanoOf(balance)
   return transfers.map((transfer) => {
     const row = { ...transfer, balance: formatUsd(after as Nano) }
-    // The operator pays a write-off, so it leaves the wallet unchanged.
-    const size = transfer.kind === 'writeoff' ? 0n : nanoOf(transfer.amount)
-    after -= transfer.direction === 'in' ? size : -size
+    const size = nanoOf(transfer.amount)
+    if (transfer.direction === 'in') after -= size
+    if (transfer.direction === 'out') after += size
     return row
   })
 }

@@ -211,9 +211,8 @@ function Charge(request: RequestDetails) {
   )
 }
 
-/** A write-off is not paid from the wallet. */
-function transferText({ kind, direction }: RequestDetails['transfers'][number]): string {
-  if (kind === 'writeoff') return 'at the operator’s expense'
+function transferText({ direction }: RequestDetails['transfers'][number]): string {
+  if (direction === 'none') return 'at the operator’s expense'
   return direction === 'out' ? 'out of the wallet' : 'into the wallet'
 }
 
