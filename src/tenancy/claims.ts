@@ -7,6 +7,7 @@ import { type Role, roles } from '../kernel/roles.ts'
 import type { Database } from '../store/database.ts'
 import type { Sql } from '../store/sql.ts'
 import { appendAudit } from './audit.ts'
+import { nameFrom } from './management.ts'
 import {
   acceptInvitation,
   addMember,
@@ -94,7 +95,7 @@ function identityOf(claims: Claims, { allowedDomains, requiredGroup, groupClaim 
     // Some providers never say whether an address is verified.
     return { failure: refuse(message), reason: verified === false ? 'unverified address' : undefined }
   }
-  const shown = typeof name === 'string' && name.trim() !== '' ? name.trim().slice(0, 100) : email
+  const shown = nameFrom(typeof name === 'string' ? name : '') || nameFrom(email)
   return { subject: subjectOf(claims), email, name: shown, groups }
 }
 

@@ -24,6 +24,12 @@ export function checkName(name: string): void {
   if (unshowable.test(name)) throw invalidRequest('`name` must be one line of printable text.', 'name')
 }
 
+/** As much of a text from elsewhere as a name may have; empty if it has nothing to show. */
+export function nameFrom(text: string): string {
+  const parts = text.trim().slice(0, nameLengthMax).split(unshowable)
+  return parts.join(' ').replace(/\s+/g, ' ').trim()
+}
+
 /**
  * Objects that a file declares are changed by that file only: the next `config apply` would undo any other change, and
  * the file would no longer describe the state.

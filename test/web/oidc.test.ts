@@ -9,7 +9,7 @@ import type { ClaimRules } from '../../src/tenancy/claims.ts'
 import { createConsoleSessions, sessionAgesAt } from '../../src/tenancy/console-sessions.ts'
 import { createKey } from '../../src/tenancy/keys.ts'
 import { createToken } from '../../src/tenancy/management-tokens.ts'
-import { createInvitation, setPassword } from '../../src/tenancy/people.ts'
+import { createInvitation, findPerson, setPassword } from '../../src/tenancy/people.ts'
 import { principalOfPerson } from '../../src/tenancy/principal.ts'
 import { createProject, createWorkspace } from '../../src/tenancy/workspaces.ts'
 import { createOidc, type Oidc, type OidcProvider } from '../../src/web/oidc.ts'
@@ -298,6 +298,28 @@ forEachEngine((engine) => {
     provider.inIdToken = []
     provider.account = account
     expect(messageOf(await signIn(oidc))).toContain('no role here any more')
+  })
+
+  test('a name from the provider is shortened and written in one line, and never keeps anyone out', async () => {
+    const provider = first as IdentityProvider
+    const { oidc, state, database, ...store } = await setUp(engine, provider)
+    await using _ = store
+    state.rules = { ...byInvitation, mode: 'oidc' }
+    const long = `${'n'.repeat(110)}@example.com`
+    for (const [at, [name, shown, email]] of (
+      [
+        ['Ada\r\nLovelace', 'Ada Lovelace'],
+        ['\u0007 \u2028', 'person-1@example.com'],
+        // The limit is in the middle of the last character.
+        [`${'a'.repeat(99)}😀`, 'a'.repeat(99)],
+        ['', 'n'.repeat(100), long],
+      ] as const
+    ).entries()) {
+      const sub = `person-${at}`
+      provider.account = { sub, email: email ?? `${sub}@example.com`, email_verified: true, name }
+      const person = await findPerson(database.sql, { id: (await signIn(oidc)) as string })
+      expect(person?.name).toBe(shown)
+    }
   })
 
   test('N19: someone who left the required group is refused, and their session, token and key end', async () => {
