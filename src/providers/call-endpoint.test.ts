@@ -1,10 +1,9 @@
 import { describe, expect, test } from 'bun:test'
 import { holeTest, openBlackHole } from '../../test/parts/black-hole.ts'
-import { startUpstream } from '../../test/parts/upstream.ts'
+import { connectionsRested, startUpstream } from '../../test/parts/upstream.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { Secret } from '../kernel/secret.ts'
 import { callEndpoint, isUnreachable } from './call-endpoint.ts'
-import { restMs } from './connection-pool.ts'
 import { createSign } from './credentials.ts'
 import { builtInProviders } from './data/built-in.ts'
 import type { AuthScheme, Endpoint, Provider, UpstreamRequest } from './provider.ts'
@@ -131,7 +130,7 @@ describe('a watched connection', () => {
       expect((await response).status).toBe(200)
       await (await response).bytes()
       // The second call uses the connection of the first, which has rested.
-      await Bun.sleep(3 * restMs)
+      await connectionsRested()
       expect(events).toEqual(n === 0 ? ['connecting', 'connected'] : ['connected'])
       const { headers, body: received } = upstream.calls[n] ?? {}
       expect(headers?.get('content-length')).toBe(String(length))

@@ -2,11 +2,11 @@
 
 import { afterEach, describe, expect, spyOn, test } from 'bun:test'
 import { holeTest, openBlackHole } from '../../test/parts/black-hole.ts'
-import { startUpstream, type Upstream, type UpstreamHandler } from '../../test/parts/upstream.ts'
+import { connectionsRested, startUpstream, type Upstream, type UpstreamHandler } from '../../test/parts/upstream.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { Secret } from '../kernel/secret.ts'
 import { isUnreachable } from './call-endpoint.ts'
-import { createTarget, distrustMs, restMs, sendBySocket, strayCounts, type Target } from './connection-pool.ts'
+import { createTarget, distrustMs, sendBySocket, strayCounts, type Target } from './connection-pool.ts'
 import type { UpstreamRequest, UpstreamResponse } from './provider.ts'
 
 let upstream: Upstream
@@ -26,8 +26,6 @@ const post: UpstreamRequest = { path: '/v1', headers: {}, body: new Uint8Array(3
 const textOf = async (response: UpstreamResponse) => new TextDecoder().decode(await response.bytes())
 const call = async (target: Target, more: Partial<UpstreamRequest> = {}) =>
   textOf(await sendBySocket(target, { ...post, ...more }))
-/** The timers of resting connections are set before this one. */
-const rested = () => Bun.sleep(3 * restMs)
 const codeOf = (work: Promise<unknown>) =>
   work.then(
     () => 'answered',
@@ -89,7 +87,7 @@ describe('a response', () => {
       }
     })
     expect(await call(target)).toBe('hello world')
-    await rested()
+    await connectionsRested()
     expect(await call(target)).toBe('hello world')
     expect(upstream.acceptedConnections()).toBe(1)
   })
@@ -220,7 +218,7 @@ describe('a connection', () => {
       for (const resolve of waiting) resolve()
       waiting = []
       expect(await Promise.all(calls)).toEqual(Array(20).fill('ok'))
-      await rested()
+      await connectionsRested()
     }
     expect(upstream.acceptedConnections()).toBe(20)
     const fresh = call(target, { isFresh: true })
@@ -239,7 +237,7 @@ describe('a connection', () => {
     // The second call dials too, in case the first attempt was lost; whichever connects first serves it.
     expect(await call(target)).toBe('ok')
     while (upstream.acceptedConnections() < 2) await Bun.sleep(1)
-    await rested()
+    await connectionsRested()
     expect(await Promise.all([call(target), call(target)])).toEqual(['ok', 'ok'])
     expect(upstream.acceptedConnections()).toBe(2)
     expect(upstream.calls).toHaveLength(3)
@@ -287,13 +285,13 @@ describe('a stray response', () => {
     expect(strayCounts.get(target.host)).toBe(1)
     for (let n = 2; n <= 4; n++) {
       expect(await call(target)).toBe('ok')
-      await rested()
+      await connectionsRested()
       expect(upstream.acceptedConnections()).toBe(n)
     }
     const now = spyOn(systemClock, 'monotonicMs').mockImplementation(() => performance.now() + distrustMs)
     for (let n = 0; n < 2; n++) {
       expect(await call(target)).toBe('ok')
-      await rested()
+      await connectionsRested()
     }
     expect(upstream.acceptedConnections()).toBe(5)
     now.mockRestore()
@@ -308,10 +306,10 @@ describe('a stray response', () => {
   test('by which a server says that it closes an idle connection is harmless', async () => {
     const target = startStraying(1, 'HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n')
     expect(await call(target)).toBe('ok')
-    await rested()
+    await connectionsRested()
     for (let n = 0; n < 2; n++) {
       expect(await call(target)).toBe('ok')
-      await rested()
+      await connectionsRested()
     }
     expect(upstream.acceptedConnections()).toBe(2)
     expect(strayCounts.has(target.host)).toBe(false)
@@ -323,7 +321,7 @@ test('calls with different credentials share no connection', async () => {
   const credentials = ['a', 'b', 'a', 'b', undefined, undefined]
   for (const credential of credentials) {
     expect(await call(target, { credential: credential === undefined ? undefined : new Secret(credential) })).toBe('ok')
-    await rested()
+    await connectionsRested()
   }
   expect(upstream.acceptedConnections()).toBe(3)
 })
@@ -372,7 +370,7 @@ describe('an abort', () => {
     const controller = new AbortController()
     expect(await call(target, { signal: controller.signal })).toBe('ok')
     controller.abort()
-    await rested()
+    await connectionsRested()
     expect(await call(target)).toBe('ok')
     expect(upstream.acceptedConnections()).toBe(1)
     expect(await codeOf(call(target, { signal: controller.signal }))).not.toBe('answered')

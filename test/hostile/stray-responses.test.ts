@@ -5,7 +5,7 @@ import { post } from '../parts/ask.ts'
 import { startGateway, stopAll } from '../parts/gateway.ts'
 import { adminToken } from '../parts/manage.ts'
 import { chat } from '../parts/surfaces.ts'
-import { startUpstream, type UpstreamHandler } from '../parts/upstream.ts'
+import { connectionsRested, startUpstream, type UpstreamHandler } from '../parts/upstream.ts'
 
 const answerTo = (prompt: string): string => {
   const message = { role: 'assistant', content: `answer to ${prompt}` }
@@ -71,7 +71,7 @@ test.each(
   const before = upstreams[i]?.acceptedConnections() ?? 0
   for (let n = 0; n < 3; n++) {
     expect(await ask('again')).toBe('answer to again')
-    await Bun.sleep(30)
+    await connectionsRested()
   }
   expect(upstreams[i]?.acceptedConnections()).toBe(before + 3)
 })

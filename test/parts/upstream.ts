@@ -2,6 +2,7 @@
 // connection ends. It reads requests well enough for HTTP clients that we trust and keeps what they sent.
 
 import type { Socket } from 'bun'
+import { restMs } from '../../src/providers/connection-pool.ts'
 
 export interface UpstreamCall {
   readonly method: string
@@ -56,6 +57,11 @@ interface Connection {
   waiting: (() => void)[]
   closed: boolean
   readonly onClose: PromiseWithResolvers<void>
+}
+
+/** Resolves when every connection that is kept now may be used again: each sleep is set after a timer of theirs. */
+export async function connectionsRested(): Promise<void> {
+  for (let timer = 0; timer < 4; timer++) await Bun.sleep(restMs)
 }
 
 export function startUpstream(initial: UpstreamHandler): Upstream {

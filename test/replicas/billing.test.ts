@@ -201,7 +201,9 @@ describe.skipIf(findPostgresPrograms() === undefined)('on three replicas', () =>
       ...{ 'balance.low': 1, 'limit.reached': 3, 'price.changed': 1, 'topup.failed': 1 },
       ...{ 'provider.down': 2, 'provider.up': 2 },
     })
-    expect(Object.keys(byKind).sort()).toEqual(alertKinds.filter((kind) => kind !== 'test').sort())
+    // A stray response is raised by the replica that got it, and tested where connections are.
+    const others: readonly string[] = ['test', 'provider.stray']
+    expect(Object.keys(byKind).sort()).toEqual(alertKinds.filter((kind) => !others.includes(kind)).sort())
     const percents = (await alerts('limit.reached', tenant.id)).map(({ data }) => data.percent)
     expect(percents.sort()).toEqual([100, 75, 90])
     const received = receiver.taken.map(

@@ -3,10 +3,11 @@ import { createServer, type Server as NetServer } from 'node:net'
 import { createSecureContext, createServer as createTlsServer } from 'node:tls'
 import { inspect } from 'node:util'
 import { createJumpClock } from '../../../test/parts/jump-clock.ts'
+import { connectionsRested } from '../../../test/parts/upstream.ts'
 import { Secret } from '../../kernel/secret.ts'
 import { StartRefusal } from '../../store/start-refusal.ts'
 import { sendByFetch } from '../call-endpoint.ts'
-import { restMs, type Send, sendBySocket } from '../connection-pool.ts'
+import { type Send, sendBySocket } from '../connection-pool.ts'
 import {
   createEgressGuard,
   createGuardedTransport,
@@ -328,7 +329,7 @@ describe.each([
     const names = ['a.test', 'a.test', 'b.test', 'a.test', 'b.test']
     for (const name of names) {
       await call(`https://${hostOf(name)}/v1`, { trusts: true, send })
-      await Bun.sleep(3 * restMs)
+      await connectionsRested()
     }
     expect(upstream.seen.hosts).toEqual(names.map(hostOf))
     expect(upstream.seen.connections).toBe(2)
@@ -339,7 +340,7 @@ describe.each([
       using upstream = await createUpstream()
       for (const key of ['a', 'b', 'a', 'b']) {
         await call(`http://a.test:${upstream.port}/v1`, { credential: new Secret(key), send })
-        await Bun.sleep(3 * restMs)
+        await connectionsRested()
       }
       expect(upstream.seen.connections).toBe(2)
     })
@@ -370,7 +371,7 @@ describe.each([
     using upstream = await createUpstream()
     const connectionsAfter = async (isFresh: boolean) => {
       await call(`http://a.test:${upstream.port}/v1`, { isFresh, send })
-      await Bun.sleep(3 * restMs)
+      await connectionsRested()
       return upstream.seen.connections
     }
     expect(await connectionsAfter(false)).toBe(1)
