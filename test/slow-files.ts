@@ -92,6 +92,7 @@ export const slowFiles: Readonly<Record<string, number>> = {
   'test/faults/deadlines.test.ts': 13,
   'test/web/console-address.test.ts': 13,
   'test/secrets-rotation.test.ts': 12,
+  'test/tenancy/concurrent-apply.test.ts': 12,
   'test/upgrade/refused-database.test.ts': 12,
   'test/web/catalog-viewer.test.ts': 12,
   'test/byte-lane/broken-streams.test.ts': 11,

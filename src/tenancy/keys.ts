@@ -22,7 +22,7 @@ import {
   pageOf,
   rowsWanted,
 } from './management.ts'
-import { getProject } from './workspaces.ts'
+import { getProject, refuseNamesake } from './workspaces.ts'
 
 const keyRow = rowFormat({
   id: text<KeyId>(),
@@ -76,6 +76,10 @@ export async function createKey(
 ): Promise<KeyWithSecret> {
   checkInput(input, act)
   const project = await getProject(sql, input.projectId)
+  const { name } = input
+  const namesakes = () => sql`SELECT id FROM api_keys WHERE project_id = ${project.id} AND name = ${name}
+    AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ${timeToSql(act.at)}) LIMIT 1`
+  await refuseNamesake(sql, { kind: 'key', name, namesakes, act })
   const secret = createApiKey()
   const row = { ...input, projectId: project.id, key: secret, createdAt: act.at, managedBy: managerOf(act) }
   const id = await insertKey(sql, row, computeVerifier)

@@ -2,12 +2,13 @@
 // the caller's transaction and add an audit entry to it.
 
 import { randomBytes } from 'node:crypto'
+import { invalidRequest } from '../kernel/failure.ts'
 import { createId, isId, type ProjectId, type WorkspaceId } from '../kernel/ids.ts'
 import { formatUsd, type Nano } from '../kernel/money.ts'
 import { amount, flag, type ItemIn, optional, rowFormat, text, time } from '../store/columns.ts'
 import { type Sql, timeToSql } from '../store/sql.ts'
 import { aliasesColumn, checkAliases, checkModels, listColumn } from './allowlist.ts'
-import { appendAudit } from './audit.ts'
+import { appendAudit, lockAudit } from './audit.ts'
 import { deleteGenerationKeys } from './idempotency.ts'
 import { limitsColumn } from './limits.ts'
 import {
@@ -42,8 +43,30 @@ const workspaceRow = rowFormat({
 
 export type Workspace = ItemIn<typeof workspaceRow>
 
+interface NewName {
+  readonly kind: 'workspace' | 'project' | 'key'
+  readonly name: string
+  readonly act: Act
+  namesakes(): Promise<readonly unknown[]>
+}
+
+/**
+ * `config apply` finds objects by their names and creates those that are missing. Of two runs at the same time, the second
+ * must not create them again. Other callers may use a name twice.
+ */
+export async function refuseNamesake(sql: Sql, { kind, name, act, namesakes }: NewName): Promise<void> {
+  if (managerOf(act) !== 'file') return
+  // Locked before the check, so that the second of two concurrent calls finds what the first has created.
+  await lockAudit(sql)
+  if ((await namesakes()).length === 0) return
+  const advice = 'Another run of `tollgate config apply` may have just created it; once that has ended, run it again.'
+  throw invalidRequest(`There is already a ${kind} named ${name}. ${advice}`, 'name')
+}
+
 export async function createWorkspace(sql: Sql, { name }: { readonly name: string }, act: Act): Promise<Workspace> {
   checkName(name)
+  const namesakes = () => sql`SELECT id FROM workspaces WHERE name = ${name} LIMIT 1`
+  await refuseNamesake(sql, { kind: 'workspace', name, namesakes, act })
   const id = await insertWorkspace(sql, { name, createdAt: act.at, managedBy: managerOf(act) })
   await appendAudit(sql, { ...act, action: 'workspace.create', object: id })
   return await getWorkspace(sql, id)
@@ -134,6 +157,8 @@ export async function createProject(sql: Sql, input: ProjectInput, act: Act): Pr
   checkModels(models ?? [])
   checkAliases(aliases)
   const { id: workspaceId } = await getWorkspace(sql, input.workspaceId)
+  const namesakes = () => sql`SELECT id FROM projects WHERE workspace_id = ${workspaceId} AND name = ${name} LIMIT 1`
+  await refuseNamesake(sql, { kind: 'project', name, namesakes, act })
   const id = await insertProject(sql, { ...input, workspaceId, createdAt: act.at, managedBy: managerOf(act) })
   const details = { workspace: workspaceId, models: models ?? null, ...(aliases && { aliases }) }
   await appendAudit(sql, { ...act, action: 'project.create', object: id, details })

@@ -109,7 +109,7 @@ nothing. Secrets of new keys are printed only once.`,
     } finally {
       // Also after a failure, because secrets are shown only once.
       if (json) printResult(context, { changes: made.map(jsonOf), left: planned.left, keys }, () => '')
-      else if (made.length > 0) terminal.complain(`${made.length} of ${planned.changes.length} made.\n`)
+      else if (planned.changes.length > 0) terminal.complain(`${made.length} of ${planned.changes.length} made.\n`)
     }
   },
 }

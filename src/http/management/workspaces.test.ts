@@ -232,13 +232,13 @@ forEachEngine((engine) => {
 
   test('erases nothing without the confirmation, and no workspace that a file declares', async () => {
     await using management = await openManagement(engine)
+    const headers = { 'x-tollgate-managed-by': 'file' }
+    const { body: declared } = await management.ask('POST', '/api/workspaces', { body: { name: person }, headers })
     const workspace = await management.make('/api/workspaces', { name: person })
     for (const body of [{}, { confirm: person }, { confirm: 'Erase' }, { confirm: true }]) {
       const reply = await management.ask('POST', `/api/workspaces/${workspace.id}/erase`, { body })
       expect([reply.status, reply.body.error.param]).toEqual([400, 'confirm'])
     }
-    const headers = { 'x-tollgate-managed-by': 'file' }
-    const { body: declared } = await management.ask('POST', '/api/workspaces', { body: { name: person }, headers })
     const body = { confirm: 'erase' }
     expect((await management.ask('POST', `/api/workspaces/${declared.id}/erase`, { body })).status).toBe(400)
     expect((await everything(management)).split(`"${person}"`)).toHaveLength(3)
