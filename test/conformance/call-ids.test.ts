@@ -134,19 +134,3 @@ describe.each(cells)('$upstream with $replies in every reply → $surface', ({ b
     expect(resultsIn[pair.upstream](sent)).toEqual(ids.slice(0, 4).map((id) => [id, `of ${id}`]))
   })
 })
-
-// Claude Code joins answers that share an id into one message (https://github.com/Accio-Lab/Dressage/issues/39, 2026-08).
-describe.each(cells.filter(({ surface }) => surface === 'messages'))(
-  '$upstream with $replies in every reply → messages',
-  ({ bytes, pair }) => {
-    test.each([true, false])('every answer has an id of its own, streamed: %p', async (stream) => {
-      const ids = new Set<string | undefined>()
-      for (let turn = 0; turn < 2; turn++) {
-        stage.upstream.handle(answerWith(() => bytes))
-        const response = await stage.ask(pair, { ...bodyOf(pair, []), stream })
-        ids.add(/"id": ?"(msg_[^"]+)"/.exec(await response.text())?.[1])
-      }
-      expect(ids.size).toBe(2)
-    })
-  },
-)

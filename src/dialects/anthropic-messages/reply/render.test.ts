@@ -54,7 +54,7 @@ test('a reply is written record by record, as Anthropic writes it', () => {
   const rest = '"cache_creation":null,"service_tier":null,"inference_geo":null,"speed":null'
   expect(rendered([started, ...text('Hi'), ended(undefined, usageOf({ cacheReported: 'none' }))])).toBe(
     [
-      `event: message_start\ndata: {"type":"message_start","message":{"id":"msg_req_01ABC","type":"message","role":"assistant","model":"acme/large","content":[],"stop_reason":null,"stop_sequence":null,"stop_details":null,"container":null,"diagnostics":null,"usage":{${usage(42, 0)},${rest}}}}`,
+      `event: message_start\ndata: {"type":"message_start","message":{"id":"msg_up-1","type":"message","role":"assistant","model":"acme/large","content":[],"stop_reason":null,"stop_sequence":null,"stop_details":null,"container":null,"diagnostics":null,"usage":{${usage(42, 0)},${rest}}}}`,
       'event: content_block_start\ndata: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":"","citations":null}}',
       'event: content_block_delta\ndata: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Hi"}}',
       'event: content_block_stop\ndata: {"type":"content_block_stop","index":0}',
@@ -258,7 +258,7 @@ const content = (...events: ReplyEvent[]) => reply(...events).content
 
 test('a whole reply has every member that the official types declare', () => {
   expect(reply(...text('Hi'), ended(undefined, usageOf({ cacheReported: 'none' })))).toEqual({
-    id: 'msg_req_01ABC',
+    id: 'msg_up-1',
     type: 'message',
     role: 'assistant',
     model: 'acme/large',

@@ -198,13 +198,10 @@ interface MessageParts {
   readonly cost: string | undefined
 }
 
-/**
- * Includes all members of the official types. Ids of other dialects are replaced: their hosts may repeat one, and Claude
- * Code joins answers that share an id (https://github.com/Accio-Lab/Dressage/issues/39, 2026-08).
- */
+/** Includes all members of the official types. */
 function renderMessage({ id, content, stop, usage, cost }: MessageParts, context: RenderContext): RawJson {
   return jsonObject({
-    id: jsonString(prefixedId('msg_', id?.startsWith('msg_') ? id : context.requestId)),
+    id: jsonString(prefixedId('msg_', id ?? context.requestId)),
     type: '"message"',
     role: '"assistant"',
     model: jsonString(context.model),
