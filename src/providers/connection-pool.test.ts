@@ -228,6 +228,20 @@ describe('a connection', () => {
     expect(upstream.acceptedConnections()).toBe(21)
   })
 
+  test('that has rested does not serve a call that waits for a new one', async () => {
+    const target = start((_, reply) => reply.write(ok))
+    expect(await call(target)).toBe('ok')
+    const connect = Bun.connect
+    const late = async (options: never) => {
+      await connectionsRested()
+      return connect(options)
+    }
+    const dialled = spyOn(Bun, 'connect').mockImplementation(late as unknown as typeof connect)
+    expect(await call(target, { isFresh: true })).toBe('ok')
+    dialled.mockRestore()
+    expect(upstream.acceptedConnections()).toBe(2)
+  })
+
   test('serves the next request if the first was aborted while connecting', async () => {
     const target = start((_, reply) => reply.write(ok))
     const controller = new AbortController()

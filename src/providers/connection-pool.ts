@@ -162,11 +162,14 @@ class Pool {
     this.#resting = this.#tired
     this.#tired = new Set()
     this.#restTimer = this.#resting.size > 0 ? setTimeout(this.#endRest, restMs).unref() : undefined
-    for (const connection of rested) this.#offer(connection)
+    for (const connection of rested) {
+      const call = this.#waiting.find(({ isFresh }) => !isFresh)
+      if (call) remove(this.#waiting, call)
+      this.#use(connection, call)
+    }
   }
 
-  #offer(connection: Connection): void {
-    const call = this.#waiting.shift()
+  #use(connection: Connection, call: Call | undefined): void {
     if (call) connection.send(call)
     else this.#idle.push(connection)
   }
@@ -202,7 +205,7 @@ class Pool {
     const connection = new Connection(socket, this)
     dial.connection = connection
     if (this.#waiting.length === 0) connection.rest()
-    this.#offer(connection)
+    this.#use(connection, this.#waiting.shift())
   }
 
   /** Has no effect on a dial that has succeeded or failed before. */
@@ -379,6 +382,8 @@ function isTimeoutNotice(bytes: Uint8Array): boolean {
 class Call {
   /** undefined while it waits, and after the response. */
   connection: Connection | undefined
+  /** Only a new connection may serve it. */
+  readonly isFresh: boolean
   readonly #opened = Promise.withResolvers<UpstreamResponse>()
   readonly #reader = new ResponseReader()
   readonly #signal: CancelSignal
@@ -392,6 +397,7 @@ class Call {
   constructor(request: UpstreamRequest, pool: Pool) {
     this.#unsent = requestParts(pool.target.host, request)
     this.#signal = request.signal
+    this.isFresh = request.isFresh ?? false
     this.#watch = request.watch
     this.#pool = pool
     this.#signal.addEventListener('abort', this)

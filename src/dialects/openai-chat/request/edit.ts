@@ -68,7 +68,8 @@ function editCap(body: BodyEdits, outputCap: number | undefined, { outputCapName
 }
 
 // Message edits: a role that the host does not know, reasoning that the host refuses or requires, signatures that only
-// this gateway can read, and for some hosts ids of calls and the order of messages. Almost no body contains any of these, so bodies are searched for them first.
+// this gateway can read, and for some hosts ids of calls and the order of messages. Almost no body contains any of these,
+// so bodies are searched for them first.
 
 const words = {
   role: Buffer.from('"developer"'),
