@@ -109,9 +109,9 @@ export class Oracle {
   }
 
   /** How a settlement ended whose outcome was unknown when it was answered. */
-  settleLate(request: RequestModel, end: SettleEnd): void {
+  settleLate(request: RequestModel, end: SettleEnd, isOwner: boolean): void {
     if (end.kind === 'settled') this.#settled(request, end, undefined)
-    else this.#uncharged(request)
+    else if (isOwner) this.#uncharged(request)
     request.refresh()
   }
 

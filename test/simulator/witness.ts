@@ -72,7 +72,8 @@ export class Witness {
     const { oracle, backend } = this.world
     const { charge, quoted, priced, usage } = asked
     return this.#ask<SettleOutcome>(process, `settle ${request.id} for ${charge}, quoted ${quoted}`, (ledger) => {
-      const observe = oracle.settle(request, { charge, quoted }, request.process === process.name)
+      const isOwner = request.process === process.name
+      const observe = oracle.settle(request, { charge, quoted }, isOwner)
       const settlement = {
         requestId: request.id as RequestId,
         cost: priced as Nano,
@@ -89,7 +90,7 @@ export class Witness {
           observe(outcome)
           if (outcome.kind !== 'unknown') return
           void outcome.end.then((end) => {
-            if (end && !process.isDead) oracle.settleLate(request, end)
+            if (end && !process.isDead) oracle.settleLate(request, end, isOwner)
           })
         },
       ]
