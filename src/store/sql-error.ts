@@ -32,6 +32,20 @@ export function isStoreUnavailable(thrown: unknown): boolean {
   return thrown.code === 'ERR_SQLITE_CONNECTION_CLOSED' || sqliteUnavailable.has(thrown.errno & 0xff)
 }
 
+const sqliteIoError = 10
+/** A frame of the write-ahead log was not written, so the commit's last one was not either. */
+const sqliteWriteError = 778
+
+/**
+ * A commit of SQLite that could not be synced, or whose thread was lost, may be in the write-ahead log. This process does
+ * not see it, and its next commit overwrites it; but if it crashes before, SQLite finds the commit in the log and keeps it.
+ */
+export function mayBeWritten(thrown: unknown): boolean {
+  if (!(thrown instanceof SQL.SQLiteError)) return false
+  if (thrown.code === 'ERR_SQLITE_CONNECTION_CLOSED') return true
+  return (thrown.errno & 0xff) === sqliteIoError && thrown.errno !== sqliteWriteError
+}
+
 /** The failure of a request that needs it. */
 export function storeUnavailable(): Failure {
   return new Failure('OVERLOADED', 'Tollgate cannot reach its database. Retry in a second.', { retryAfterMs: 1000 })

@@ -5,7 +5,8 @@ import { startCommitProxy } from '../parts/commit-proxy.ts'
 import { checkBooks, countCharges, openingCredit, withBooks } from '../parts/crash-books.ts'
 import { type Ask, askForReceipt, type Receipt } from '../parts/crash-client.ts'
 import { type CrashGateway, startCrashGateway } from '../parts/crash-gateway.ts'
-import { injectSlowSync } from '../parts/crash-inject.ts'
+import { injectSlowSync, injectSyncError } from '../parts/crash-inject.ts'
+import { startCrashPostgres } from '../parts/crash-postgres.ts'
 import { startCrashUpstream } from '../parts/crash-upstream.ts'
 import { findPostgresPrograms } from '../parts/postgres.ts'
 import { chat, messages } from '../parts/surfaces.ts'
@@ -132,6 +133,91 @@ for (const [engine, isPossible, needs] of engines) {
     }
   }
 }
+
+// A log that cannot be synced: SQLite reports the commit as failed, and what it wrote may all the same be in the log that
+// the next process reads. So it is unknown, too: charged if the process is killed, and not charged if it goes on.
+for (const ask of asks) {
+  for (const end of ['the disk recovers', 'the process is killed'] as const) {
+    test
+      .skipIf(Bun.which('strace') === null)
+      .concurrent(
+        `sqlite, ${ask.surface.name}, ${ask.stream ? 'streamed' : 'whole'}: a charge that cannot be synced is unknown until ${end} (strace)`,
+        async () => {
+          const scene = await openScene('sqlite')
+          const { crashUpstream, site } = scene
+          const { calls } = crashUpstream.upstream
+          let gateway = await scene.start()
+          try {
+            crashUpstream.closeGate()
+            const asking = askForReceipt(gateway, ask)
+            await until(() => calls.length === 1)
+            const injection = await injectSyncError([gateway.pid], join(site.dataFolder, 'tollgate.db-wal'))
+            crashUpstream.openGate()
+            const unknown = await asking
+            expect(unknown.end).toBe(ask.stream ? 'failed' : 'refused')
+            expect(unknown.text).toContain('it is not known yet whether it was charged')
+            const isKilled = end === 'the process is killed'
+            const dying = isKilled ? gateway.kill() : undefined
+            await injection.end()
+            await dying
+            if (isKilled) gateway = await scene.start()
+
+            const again = await insist(gateway, ask)
+            expect(again.status).toBe(isKilled ? 400 : 200)
+            if (isKilled) expect(again.text).toContain(unknown.requestId ?? 'no id')
+            expect(calls).toHaveLength(isKilled ? 1 : 2)
+            expect(await gateway.stop()).toBe(0)
+            await withBooks(site, async (database) => {
+              const receipts = isKilled ? [unknown] : [unknown, again]
+              expect(await checkBooks(database, { paidIn: openingCredit, receipts, asked: receipts.length })).toEqual(
+                [],
+              )
+              const rows = await database.sql<{ status: bigint; charge: bigint | null }>`SELECT status, charge
+                FROM requests WHERE id = ${unknown.requestId ?? ''}`
+              // The process that would correct the row was killed.
+              expect(rows).toEqual([isKilled ? { status: 200n, charge: price } : { status: 503n, charge: null }])
+              expect(await countCharges(database.sql)).toBe(1)
+            })
+          } finally {
+            await gateway.kill()
+            scene.close()
+          }
+        },
+      )
+  }
+}
+
+test
+  .skipIf(Bun.which('strace') === null || findPostgresPrograms() === undefined)
+  .concurrent(
+    'postgres: a server that panics because it cannot sync leaves no charge twice, and none that was reported as not made (strace)',
+    async () => {
+      const crashUpstream = startCrashUpstream()
+      await using postgres = await startCrashPostgres({ syncs: true })
+      const site = await createSite('postgres', crashUpstream, await postgres.createDatabase())
+      const gateway = await startCrashGateway(site)
+      try {
+        crashUpstream.closeGate()
+        const asking = asks.map((ask) => askForReceipt(gateway, ask))
+        await until(() => crashUpstream.upstream.calls.length === asks.length)
+        const injection = await postgres.failSyncs()
+        crashUpstream.openGate()
+        const first = await Promise.all(asking)
+        await injection.end()
+        const again = await Promise.all(asks.map((ask) => insist(gateway, ask)))
+        expect(await gateway.stop()).toBe(0)
+        const receipts = [...first, ...again].filter(({ headers }) => headers?.get('x-tollgate-replayed') !== 'true')
+        await withBooks(site, async (database) => {
+          expect(await checkBooks(database, { paidIn: openingCredit, receipts, asked: 2 * asks.length })).toEqual([])
+          expect(await countCharges(database.sql)).toBe(asks.length)
+        })
+      } finally {
+        await gateway.kill()
+        crashUpstream.upstream.stop()
+        rmSync(site.dataFolder, { recursive: true, force: true })
+      }
+    },
+  )
 
 // The short version of `npm run stress`.
 for (const [engine, isPossible, needs] of engines) {

@@ -1,35 +1,41 @@
-// Makes the kernel answer a running process's writes to one file with an error, as it does on a file system that was
-// remounted read-only after a fault of the disk, or makes a sync of it take long; and lets it go on. Needs strace.
+// Makes the kernel answer a running process's writes to one file, or its syncs, with an error, as it does when a disk fails
+// or was remounted read-only, or makes a sync take long; and lets the process go on. Needs strace.
 
 export interface Injection {
   /** The process writes as before. */
   end(): Promise<void>
 }
 
-export function injectWriteError(pid: number, file: string, error: 'EROFS' | 'EIO'): Promise<Injection> {
-  return inject(pid, file, `pwrite64,pwritev,write,ftruncate,fsync,fdatasync:error=${error}`)
+export function injectWriteError(pid: number, file: string, error: 'EROFS' | 'EIO' | 'ENOSPC'): Promise<Injection> {
+  return inject([pid], file, `pwrite64,pwritev,write,ftruncate,fsync,fdatasync:error=${error}`)
+}
+
+/** What is written stays in the kernel's memory, and no sync of it succeeds. Without a file: of any. */
+export function injectSyncError(pids: readonly number[], file?: string): Promise<Injection> {
+  return inject(pids, file, 'fsync,fdatasync:error=EIO', 'SIGKILL')
 }
 
 /** The next sync of the file takes so much longer, or until the end of the injection. */
 export function injectSlowSync(pid: number, file: string, seconds: number): Promise<Injection> {
-  // On SIGTERM, strace would wait for the delay to end even if the process was killed in it.
-  return inject(pid, file, `fsync,fdatasync:delay_enter=${seconds * 1_000_000}:when=1`, 'SIGKILL')
+  return inject([pid], file, `fsync,fdatasync:delay_enter=${seconds * 1_000_000}:when=1`, 'SIGKILL')
 }
 
-/** Resolves when every thread of the process is under it. */
+/** Resolves when every thread of the processes is under it. */
 async function inject(
-  pid: number,
-  file: string,
+  pids: readonly number[],
+  file: string | undefined,
   what: string,
+  /** On SIGTERM, strace waits for a delay to end, and for ever for a process that was killed meanwhile. */
   endSignal: 'SIGTERM' | 'SIGKILL' = 'SIGTERM',
 ): Promise<Injection> {
-  const child = Bun.spawn(['strace', '-f', '-p', String(pid), '-P', file, '-e', `inject=${what}`, '-o', '/dev/null'], {
+  const targets = [...pids.flatMap((pid) => ['-p', String(pid)]), ...(file === undefined ? [] : ['-P', file])]
+  const child = Bun.spawn(['strace', '-f', ...targets, '-e', `inject=${what}`, '-o', '/dev/null'], {
     stdio: ['ignore', 'ignore', 'pipe'],
   })
   const decoder = new TextDecoder()
   let said = ''
   const reader = child.stderr.getReader()
-  while (!/attached/.test(said)) {
+  while ((said.match(/attached/g)?.length ?? 0) < pids.length) {
     const { done, value } = await reader.read()
     if (done) throw new Error(`strace did not attach: ${said}`)
     said += decoder.decode(value, { stream: true })

@@ -5,6 +5,7 @@ import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SQL } from 'bun'
+import { type Injection, injectSyncError } from './crash-inject.ts'
 import { freePort } from './free-port.ts'
 import { asOrdinaryUser, findPostgresPrograms, makeData, sourceVariables } from './postgres.ts'
 
@@ -16,6 +17,8 @@ export interface CrashPostgres extends AsyncDisposable {
   /** Leaves connections open and answers nothing, as a machine that is out of its depth. */
   freeze(): Promise<void>
   thaw(): Promise<void>
+  /** Syncs of the present processes fail: the server panics at the next commit, recovers from its log and goes on. */
+  failSyncs(): Promise<Injection>
   /** Resolves when it answers again. */
   start(): Promise<void>
 }
@@ -35,18 +38,20 @@ while read -r word; do
   case $word in
     start)
       "$PROGRAMS/postgres" -D data -p "$PORT" -k "$FOLDER" -c listen_addresses=127.0.0.1 -c max_connections=100 \
-        -c fsync=off -c full_page_writes=off >>log 2>&1 &
+        -c fsync="$SYNC" -c wal_sync_method=fdatasync -c full_page_writes=off >>log 2>&1 &
       server=$! ;;
     cut) kill -QUIT $server; wait $server; server= ;;
     freeze) frozen="$server $(cat /proc/$server/task/*/children)"; kill -STOP $frozen ;;
     thaw) kill -CONT $frozen ;;
+    children) cat /proc/$server/task/*/children ;;
   esac
   echo done
 done
 [ -z "$server" ] || { kill -CONT $frozen; kill -QUIT $server; wait $server; } 2>/dev/null
 `
 
-export async function startCrashPostgres(): Promise<CrashPostgres> {
+/** `syncs`: as in production; otherwise it trusts the kernel's memory, which is faster. */
+export async function startCrashPostgres({ syncs = false } = {}): Promise<CrashPostgres> {
   const programs = findPostgresPrograms()
   if (programs === undefined) throw new Error('PostgreSQL is not installed; ask findPostgresPrograms first')
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-pg-'))
@@ -57,17 +62,23 @@ export async function startCrashPostgres(): Promise<CrashPostgres> {
       PROGRAMS: programs,
       FOLDER: folder,
       PORT: String(port),
+      SYNC: syncs ? 'on' : 'off',
       ...sourceVariables(),
     },
     stdio: ['pipe', 'pipe', 'inherit'],
   })
   const answers = keeper.stdout.getReader()
-  const tell = async (word: 'start' | 'cut' | 'freeze' | 'thaw') => {
+  /** What the command printed. */
+  const tell = async (word: 'start' | 'cut' | 'freeze' | 'thaw' | 'children'): Promise<string> => {
     keeper.stdin.write(`${word}\n`)
     await keeper.stdin.flush()
-    const { value } = await answers.read()
-    const answer = new TextDecoder().decode(value)
-    if (answer !== 'done\n') throw new Error(`PostgreSQL did not ${word}: ${answer}`)
+    let answer = ''
+    while (!answer.endsWith('done\n')) {
+      const { done, value } = await answers.read()
+      if (done) throw new Error(`PostgreSQL did not ${word}: ${answer}`)
+      answer += new TextDecoder().decode(value)
+    }
+    return answer.slice(0, -'done\n'.length)
   }
   const url = (database: string) => `postgres://tollgate@127.0.0.1:${port}/${database}`
   const start = async () => {
@@ -83,9 +94,10 @@ export async function startCrashPostgres(): Promise<CrashPostgres> {
       await admin.unsafe(`CREATE DATABASE ${name}`)
       return url(name)
     },
-    cut: () => tell('cut'),
-    freeze: () => tell('freeze'),
-    thaw: () => tell('thaw'),
+    cut: async () => void (await tell('cut')),
+    freeze: async () => void (await tell('freeze')),
+    thaw: async () => void (await tell('thaw')),
+    failSyncs: async () => injectSyncError((await tell('children')).trim().split(/\s+/).map(Number)),
     start,
     async [Symbol.asyncDispose]() {
       await keeper.stdin.end()

@@ -15,7 +15,7 @@ export function embeddedBackend(scheduler: Scheduler, { acknowledgesEarly }: Led
   const disk = new MemoryDisk()
   const backend: Backend = {
     openStore: (owner, faults) => openEmbeddedStore({ scheduler, disk, faults, owner, acknowledgesEarly }),
-    cut: async () => disk.cut(),
+    cut: async () => disk.crash(),
     async readBooks() {
       applyJournal(disk)
       const rows = Object.entries(bookQueries).map(([name, text]) => [name, disk.all(text)])

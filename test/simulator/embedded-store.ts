@@ -21,6 +21,7 @@ export interface EmbeddedStoreOptions {
   readonly acknowledgesEarly: boolean
 }
 
+const notSynced = () => new SQL.SQLiteError('disk I/O error', { code: 'SQLITE_IOERR_FSYNC', errno: 1034 })
 const fullDisk = () => new SQL.SQLiteError('database or disk is full', { code: 'SQLITE_FULL', errno: 13 })
 
 export function openEmbeddedStore(options: EmbeddedStoreOptions): Database {
@@ -109,7 +110,7 @@ async function untilCommit<T>({ scheduler, disk, faults, owner }: EmbeddedStoreO
     faults.lastCommitFailed = false
     return result
   } catch (thrown) {
-    disk.cut()
+    disk.rollBack()
     throw thrown
   }
 }
@@ -121,9 +122,12 @@ async function append(
   await scheduler.turn(owner, `sends a batch of ${requests.length}`)
   const delayMs = faults.delayMs()
   if (delayMs > 0) await scheduler.sleep(delayMs, owner)
-  // None that fails though it was written: SQLite undoes a commit that it cannot sync, and a writer that is lost is lost for
-  // good, so the journal promises that nothing was written when it throws.
-  if (faults.commit(scheduler.now) === 'fails') throw fullDisk()
+  const fault = faults.isSyncOut(scheduler.now) ? 'fails though written' : faults.commit(scheduler.now)
+  if (fault === 'fails') throw fullDisk()
+  if (fault === 'fails though written') {
+    disk.leaveInLog(encodeRequests(requests))
+    throw notSynced()
+  }
   const write = () => {
     new JournalTable(disk.prepare).append(encodeRequests(requests))
     disk.onCommit()

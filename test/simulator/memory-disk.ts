@@ -23,6 +23,8 @@ export class MemoryDisk {
   onCommit: () => void = () => {}
   readonly #database = Database.deserialize(migratedPages(), { safeIntegers: true } as never)
   readonly #prepared = new Map<string, Statement>()
+  #leftInLog: { readonly requests: string; changes: bigint } | undefined
+  #changesAtBegin = 0n
 
   constructor() {
     this.#database.run('PRAGMA foreign_keys = ON')
@@ -46,13 +48,35 @@ export class MemoryDisk {
   }
 
   run(text: string): void {
+    if (text.startsWith('BEGIN')) this.#changesAtBegin = this.#changes()
     this.#database.run(text)
     if (text === 'COMMIT') this.onCommit()
   }
 
-  /** The power is gone: a transaction that was not committed never was. */
-  cut(): void {
-    if (this.#database.inTransaction) this.#database.run('ROLLBACK')
+  rollBack(): void {
+    if (!this.#database.inTransaction) return
+    this.#database.run('ROLLBACK')
+    // SQLite counts the changes of the transaction all the same.
+    const left = this.#leftInLog
+    if (left?.changes === this.#changesAtBegin) left.changes = this.#changes()
+  }
+
+  /** A commit to the journal that was written, but could not be synced: the process does not see it. */
+  leaveInLog(requests: string): void {
+    this.#leftInLog = { requests, changes: this.#changes() }
+  }
+
+  /** The process ends: a transaction that was not committed never was, and one that was left in the log is found there. */
+  crash(): void {
+    this.rollBack()
+    const left = this.#leftInLog
+    this.#leftInLog = undefined
+    // Any later write has overwritten it.
+    if (left?.changes === this.#changes()) this.all('INSERT INTO journal (requests) VALUES (?)', [left.requests])
+  }
+
+  #changes(): bigint {
+    return this.all<{ count: bigint }>('SELECT total_changes() AS count')[0]?.count ?? 0n
   }
 
   close(): void {

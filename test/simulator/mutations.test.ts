@@ -12,7 +12,8 @@ const seedsMost = { embedded: 60, shared: 12 } as const
 /** The first seed at which it shows, and what it breaks. */
 async function firstCatch(mutation: Mutation): Promise<string | undefined> {
   const parts = await mutatedParts(mutation)
-  for (let seed = 1; seed <= seedsMost[mutation.engine]; seed++) {
+  const { firstSeed = 1 } = mutation
+  for (let seed = firstSeed; seed < firstSeed + seedsMost[mutation.engine]; seed++) {
     const { violations } = await simulateSeed({ seed, engine: mutation.engine, parts })
     if (violations.length > 0) return `seed ${seed}: ${violations[0]}`
   }

@@ -46,6 +46,11 @@ export function planOf(seed: number, engine: EngineName): Plan {
   )
   // With separate dice, so that the rest of a world is the same with and without them.
   const others = new Dice(seed * 17 + 11)
+  // A crash while the disk still fails, after settlements have been given up.
+  for (const { kind, process, atMs, lastsMs } of [...troubles]) {
+    if (kind === 'outage' && lastsMs > 40_000)
+      troubles.push({ kind: 'crash', process, atMs: atMs + others.int(33_000, 44_000), lastsMs: 0 })
+  }
   if (others.chance(0.6)) actors.push(...Array.from({ length: others.int(1, 4) }, () => 'correct' as const))
   return {
     seed,

@@ -23,7 +23,12 @@ export class StoreFaults {
     return this.enabled && now < this.outageUntil
   }
 
-  /** `fails though written`: only where a connection can break after the commit has arrived. */
+  /** Whether the outage is one of syncs: every second one. What is committed is written, and reported as failed. */
+  isSyncOut(now: number): boolean {
+    return this.isOut(now) && this.outageUntil % 2 === 0
+  }
+
+  /** `fails though written`: the connection breaks after the commit has arrived, or the log cannot be synced. */
   commit(now: number): CommitFault {
     if (!this.enabled) return 'none'
     if (this.isOut(now)) return 'fails'

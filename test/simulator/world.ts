@@ -198,6 +198,8 @@ export class World {
       if (request.process !== process.name || request.state === 'ended' || request.state === 'refused') continue
       const charge = transfers.find(({ kind, request_id }) => kind === 'charge' && request_id === request.id)
       const writeoff = transfers.find(({ kind, request_id }) => kind === 'writeoff' && request_id === request.id)
+      if (charge && request.isUncharged)
+        this.oracle.violate(`M3: ${request.id} was charged after it was reported as not charged`)
       request.end(charge && { amount: charge.amount, writtenOff: writeoff?.amount ?? 0n })
       const fault = request.charge && this.oracle.chargeFault(request, request.charge)
       if (fault) this.oracle.violate(fault)

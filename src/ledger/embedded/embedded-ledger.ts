@@ -8,7 +8,7 @@ import type { Database } from '../../store/database.ts'
 import type { Journal } from '../../store/journal.ts'
 import type { RequestRow } from '../../store/request-rows.ts'
 import { timeToSql } from '../../store/sql.ts'
-import { isStoreUnavailable } from '../../store/sql-error.ts'
+import { isStoreUnavailable, mayBeWritten } from '../../store/sql-error.ts'
 import { type Insufficient, unavailable, type WalletId, workspaceOf } from '../account.ts'
 import {
   type Budget,
@@ -93,7 +93,9 @@ export async function createEmbeddedLedger(options: LedgerOptions, journal: Jour
   const stops = [
     timers.every(seedRoundMs, () => seeds.round().catch(onSeedFault)),
     timers.every(maintenanceMs, async () => {
-      if (writeHealth.failed()) await probe(options, writeHealth)
+      if (writeHealth.failed() || settlements.hasDoubtful()) {
+        if (await probe(options, writeHealth)) settlements.endDoubtful()
+      }
       await reap()
     }),
     timers.every(cleanMs, async () => {
@@ -128,7 +130,7 @@ export async function createEmbeddedLedger(options: LedgerOptions, journal: Jour
     stats: () => ({ ...book.stats(), ...writeHealth.stats(), ...counters.stats }),
     async close() {
       for (const stop of stops) stop()
-      await settlements.idle()
+      await settlements.close()
     },
   }
 }
@@ -146,7 +148,7 @@ async function readSpent(database: Database): Promise<(readonly [BudgetName, Bud
 }
 
 /** After a failed commit, and with nothing left to commit, only another attempt can show that commits work again. */
-async function probe({ database, clock }: LedgerOptions, writeHealth: WriteHealth): Promise<void> {
+async function probe({ database, clock }: LedgerOptions, writeHealth: WriteHealth): Promise<boolean> {
   const end = writeHealth.begin()
   try {
     await database.transaction(
@@ -154,8 +156,10 @@ async function probe({ database, clock }: LedgerOptions, writeHealth: WriteHealt
         ON CONFLICT (id) DO UPDATE SET heartbeat_at = excluded.heartbeat_at`,
     )
     end('committed')
+    return true
   } catch (thrown) {
     end('failed', thrown)
+    return false
   }
 }
 
@@ -397,6 +401,8 @@ interface Entry {
   readonly resolve: Resolve<SettleOutcome>
   /** Set if that was resolved with `unknown`: resolves the end that its caller got a promise of. */
   resolveLate?: Resolve<SettleEnd>
+  /** A commit of it failed, and the log on the disk may have it all the same. */
+  isDoubtful?: boolean
 }
 
 type Resolve<Value> = (value: Value | Promise<Value>) => void
@@ -404,6 +410,8 @@ type Resolve<Value> = (value: Value | Promise<Value>) => void
 class Settlements {
   #queue: Entry[] = []
   #running: readonly Entry[] = []
+  /** Given up, but a crash now would charge them. They stay claimed until another commit succeeds. */
+  #doubtful: Entry[] = []
   #busy: Promise<void> | undefined
 
   constructor(private readonly options: SettlementsOptions) {}
@@ -437,9 +445,16 @@ class Settlements {
     reject(thrown)
   }
 
-  /** Resolves when nothing is queued or running. */
-  async idle(): Promise<void> {
+  /** Resolves when nothing is queued or running. The next process finds out how those ended that are still in doubt. */
+  async close(): Promise<void> {
     await this.#busy
+    for (const entry of this.#doubtful.splice(0)) {
+      resolveEntry(entry, Promise.reject(new Error('no commit has succeeded since')))
+    }
+  }
+
+  hasDoubtful(): boolean {
+    return this.#doubtful.length > 0
   }
 
   #submit(claim: Claim, settlement: Settlement, resolve: Entry['resolve']): void {
@@ -470,7 +485,7 @@ class Settlements {
     this.#busy = undefined
   }
 
-  /** False = the store failed, nothing was written, and the batch may be tried again. */
+  /** False = the store failed, and the batch may be tried again: what is appended twice is charged once. */
   async #commit(batch: readonly Entry[]): Promise<boolean> {
     const { journal, writeHealth } = this.options
     const endWrite = writeHealth.begin()
@@ -481,6 +496,7 @@ class Settlements {
       endWrite('committed')
     } catch (thrown) {
       endWrite('failed', thrown)
+      if (mayBeWritten(thrown)) for (const entry of batch) entry.isDoubtful = true
       if (isStoreUnavailable(thrown)) return false
       // Retrying does not help against a defect of ours.
       for (const entry of batch) resolveEntry(entry, this.#endDefective(entry, thrown))
@@ -490,7 +506,13 @@ class Settlements {
       this.#running = []
     }
     this.#endAll(batch)
+    this.endDoubtful()
     return true
+  }
+
+  /** To be called after any successful commit: it has overwritten what failed ones had left in the log. */
+  endDoubtful(): void {
+    for (const entry of this.#doubtful.splice(0)) resolveEntry(entry, this.#endAsStored(entry))
   }
 
   #endAll(batch: readonly Entry[]): void {
@@ -525,7 +547,13 @@ class Settlements {
   }
 
   /** The commit failed by a defect of ours, which may have come after it was written. */
-  async #endDefective({ claim, settlement }: Entry, thrown: unknown): Promise<SettleEnd> {
+  async #endDefective(entry: Entry, thrown: unknown): Promise<SettleEnd> {
+    const end = await this.#endAsStored(entry)
+    if (end.kind === 'settled') return end
+    throw new Error(`${entry.claim.requestId} could not be settled; it was not charged: ${thrown}`, { cause: thrown })
+  }
+
+  async #endAsStored({ claim, settlement }: Entry): Promise<SettleEnd> {
     const { book, database, journal, counters } = this.options
     // If this read fails, it is unknown whether the claim was charged, and it stays open.
     await journal.apply()
@@ -533,8 +561,7 @@ class Settlements {
     if (stored.kind === 'settled') book.commit(claim)
     else book.drop(claim)
     counters.settled(settlement, stored, heldBeforeCost(claim))
-    if (stored.kind === 'settled') return stored
-    throw new Error(`${claim.requestId} could not be settled; it was not charged: ${thrown}`, { cause: thrown })
+    return stored.kind === 'settled' ? stored : unavailable
   }
 
   /** Settlements that wait are given up. How one ends that is on its way to the disk is not known yet. */
@@ -547,15 +574,20 @@ class Settlements {
     for (const entry of this.#running) if (!isReportedUnknown(entry) && isOld(entry)) this.#resolveUnknown(entry)
   }
 
-  /** Not committed, and never will be. */
+  /** They are not tried again. Those that no commit can have written end without a charge. */
   #giveUp(entries: readonly Entry[]): void {
     for (const entry of entries) {
+      if (entry.isDoubtful) {
+        if (!isReportedUnknown(entry)) this.#resolveUnknown(entry)
+        this.#doubtful.push(entry)
+        continue
+      }
       this.options.book.drop(entry.claim)
       resolveEntry(entry, unavailable)
     }
   }
 
-  /** Its commit has not come back from the disk in time and may still succeed. */
+  /** Its commit has not come back from the disk in time and may still succeed, or may have been written though it failed. */
   #resolveUnknown(entry: Entry): void {
     const { promise, resolve } = Promise.withResolvers<SettleEnd>()
     const end = promise.catch((thrown) => {

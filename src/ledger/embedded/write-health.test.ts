@@ -33,7 +33,7 @@ async function setUp(): Promise<Setup> {
 /** Stands before the real journal: lets commits wait, or fail before or after they are written. */
 function createFaultyWriter(journal: Journal) {
   const faulty = {
-    fault: 'none' as 'none' | 'before' | 'after' | 'defect',
+    fault: 'none' as 'none' | 'before' | 'unsynced' | 'after' | 'defect',
     calls: 0,
     until: Promise.resolve(),
     apply: () => journal.apply(),
@@ -41,6 +41,8 @@ function createFaultyWriter(journal: Journal) {
       faulty.calls++
       await faulty.until
       if (faulty.fault === 'before') throw new SQL.SQLiteError('disk full', { code: 'SQLITE_FULL', errno: 13 })
+      if (faulty.fault === 'unsynced')
+        throw new SQL.SQLiteError('disk I/O error', { code: 'SQLITE_IOERR_FSYNC', errno: 1034 })
       if (faulty.fault === 'defect') throw new TypeError('cannot encode the batch')
       await journal.append(requests)
       if (faulty.fault === 'after')
@@ -201,6 +203,57 @@ storeTest(
     expect(await ledger.wallet(workspaceId)).toMatchObject({ posted: 96n, held: 0n })
   },
 )
+
+/** A settlement of 4 that is given up after thirty seconds of commits that may have been written. */
+async function doubt(faulty: Awaited<ReturnType<typeof setUpFaulty>>, fault: 'unsynced' | 'after') {
+  const { ledger, workspaceId, writer, clock } = faulty
+  const request = holdOf(workspaceId, 10n)
+  ledger.hold(request)
+  writer.fault = fault
+  const settling = ledger.settle(settlementOf(request.requestId, 4n))
+  await until(() => writer.calls >= 2)
+  clock.advance(30_001)
+  const outcome = await settling
+  if (outcome.kind !== 'unknown') throw new Error(`expected an unknown outcome, got ${outcome.kind}`)
+  return { ...request, end: outcome.end }
+}
+
+storeTest(
+  'a settlement that could not be synced is unknown, and not charged once a commit succeeds',
+  async (faulty) => {
+    const { ledger, workspaceId, writer, timers, database } = faulty
+    const { requestId, end } = await doubt(faulty, 'unsynced')
+    expect(await ledger.wallet(workspaceId)).toMatchObject({ posted: 100n, held: 10n })
+    expect(ledger.release(requestId)).toEqual({ kind: 'gone' })
+    expect(await ledger.settle(settlementOf(requestId, 4n))).toMatchObject({ kind: 'unknown' })
+    writer.fault = 'none'
+    await timers.round()
+    expect(await end).toEqual({ kind: 'unavailable', retryAfterMs: 1000 })
+    expect(await ledger.wallet(workspaceId)).toMatchObject({ posted: 100n, held: 0n })
+    expect(await database.sql`SELECT id FROM transfers WHERE kind = 'charge'`).toHaveLength(0)
+    await expectBooksRight(database)
+  },
+)
+
+storeTest('a commit that was written and reported as failed is charged once another one succeeds', async (faulty) => {
+  const { ledger, workspaceId, writer, database } = faulty
+  const { end } = await doubt(faulty, 'after')
+  writer.fault = 'none'
+  const other = holdOf(workspaceId, 10n)
+  // A top-up succeeds, so that new requests are admitted.
+  await ledger.fund({ workspaceId, amount: 1n as Nano, kind: 'topup' })
+  ledger.hold(other)
+  expect(await ledger.settle(settlementOf(other.requestId, 3n))).toMatchObject({ kind: 'settled' })
+  expect(await end).toMatchObject({ kind: 'settled', charge: 4n })
+  expect(await ledger.wallet(workspaceId)).toMatchObject({ posted: 94n, held: 0n })
+  await expectBooksRight(database)
+})
+
+storeTest('a process that ends in doubt leaves the outcome to the next one', async (faulty) => {
+  const { end } = await doubt(faulty, 'unsynced')
+  await faulty.ledger.close()
+  expect(await end).toBeUndefined()
+})
 
 storeTest('operations queued during a commit share the next one', async ({ ledger, workspaceId, writer }) => {
   const requests = Array.from({ length: 50 }, () => holdOf(workspaceId, 1n))
