@@ -41,7 +41,7 @@ forEachEngine((engine, storeTest) => {
     'warns about a clock set back by an hour without failing, also with later transfers',
     async ({ database, place }) => {
       let now = 1_800_000_000_000
-      const clock = { now: () => now, monotonicMs: () => 0, advance: () => {} }
+      const clock = { now: () => now, monotonicMs: () => 0, advance: () => {}, set: () => {} }
       await using opened = await openLedger(database, {}, clock)
       const workspaceId = await addWorkspace(database)
       for (const stepMs of [0, -3_600_000, 1_000]) {

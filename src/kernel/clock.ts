@@ -12,6 +12,15 @@ export const systemClock: Clock = {
   monotonicMs: () => performance.now(),
 }
 
+/**
+ * Returns the earlier of two times: the wall time, and what it would be if nobody had set the clock since this call. What is
+ * over by this time is over, whichever way the clock was set.
+ */
+export function certainTime(clock: Clock): () => number {
+  const startedAt = clock.now() - clock.monotonicMs()
+  return () => Math.min(clock.now(), startedAt + clock.monotonicMs())
+}
+
 /** The second of the last `isoTime`, and its text up to the point: most calls are for the current second. */
 let lastSecond = -1
 let lastText = ''

@@ -30,7 +30,7 @@ forEachEngine((engine, storeTest) => {
     const row = (at: number) => ({ workspace_id: workspaceId, id: `resp_${at}`, ...sealed, expires_at: BigInt(at) })
     const rows = Array.from({ length: 45 }, (_, at) => row(at))
     await database.transaction((sql) => insertRows(sql, 'stored_responses', rows))
-    await clean({ database, clock: { now: () => 42, monotonicMs: () => 0 }, timers: createTestTimers() })
+    await clean({ database, clock: { now: () => 42, monotonicMs: () => 0 }, timers: createTestTimers() }, 42)
     const left = await database.sql<{ id: string }>`SELECT id FROM stored_responses ORDER BY id`
     expect(left.map(({ id }) => id)).toEqual(['resp_43', 'resp_44'])
   })
@@ -50,7 +50,7 @@ forEachEngine((engine, storeTest) => {
       const timers = createTestTimers()
       let waits = 0
       const wait = async () => void waits++
-      await clean({ database, clock: { now: () => 1200, monotonicMs: () => 0 }, timers: { ...timers, wait } })
+      await clean({ database, clock: { now: () => 0, monotonicMs: () => 0 }, timers: { ...timers, wait } }, 1200)
       const left = await database.sql<{ key: string }>`SELECT key FROM idempotency ORDER BY key`
       expect(left.map(({ key }) => key)).toEqual(['k1201', 'k1202'])
       // 500, 500 and 201

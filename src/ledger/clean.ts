@@ -22,9 +22,10 @@ export interface CleanOptions {
   readonly timers: Timers
 }
 
-export async function clean(options: CleanOptions): Promise<void> {
+/** `keysNow`: by a clock that was set, keys would be freed early, and what they were for paid twice. */
+export async function clean(options: CleanOptions, keysNow: number): Promise<void> {
   const now = options.clock.now()
-  await cleanPortions(options, (sql) => removeExpiredKeys(sql, now))
+  await cleanPortions(options, (sql) => removeExpiredKeys(sql, keysNow))
   await cleanPortions(options, (sql) => removeExpiredResponses(sql, now), responsesMax)
   await removePastBudgets(options, now)
 }

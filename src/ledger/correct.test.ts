@@ -101,7 +101,7 @@ forEachEngine((_, storeTest) => {
     async ({ database }) => {
       const workspaceId = await addWorkspace(database)
       await using books = await openLedger(database)
-      const { ledger, clock } = books
+      const { ledger, clock, timers } = books
       await ledger.fund({ workspaceId, amount: 100n as Nano, kind: 'topup', idempotencyKey: 'k' })
       // The key of a top-up is another one.
       const correction: Correction = {
@@ -125,7 +125,12 @@ forEachEngine((_, storeTest) => {
       expect(await ledger.correct(other)).toMatchObject({ kind: 'insufficient', posted: 0n, held: 0n })
       await ledger.fund({ workspaceId, amount: 60n as Nano, kind: 'topup' })
       expect(await ledger.correct(other)).toMatchObject({ kind: 'corrected', repeated: false, posted: 0n })
+      clock.set(25 * 60 * 60_000)
+      await timers.round()
+      expect(await ledger.correct(correction)).toMatchObject({ kind: 'corrected', repeated: true })
+      clock.set(-25 * 60 * 60_000)
       clock.advance(24 * 60 * 60_000)
+      await timers.round()
       expect(await ledger.correct(correction)).toMatchObject({ kind: 'insufficient' })
       expect((await ledger.wallet(workspaceId)).posted).toBe(0n as Nano)
       await expectBooksRight(database)

@@ -39,7 +39,7 @@ forEachEngine((engine, storeTest) => {
       const workspaceId = await addWorkspace(database)
       const other = await addWorkspace(database)
       await using books = await openLedger(database)
-      const { ledger, clock } = books
+      const { ledger, clock, timers } = books
       const funding: Funding = { workspaceId, amount: 50n as Nano, kind: 'topup', idempotencyKey: 'k' }
       await ledger.fund(funding)
       const conflict = { kind: 'conflict', with: 'idempotency_key' } as const
@@ -48,8 +48,10 @@ forEachEngine((engine, storeTest) => {
       expect(await ledger.fund({ ...funding, reference: 'x' })).toEqual(conflict)
       expect(await ledger.fund({ ...funding, workspaceId: other })).toMatchObject({ kind: 'funded', repeated: false })
       clock.advance(24 * hourMs - 1)
+      await timers.round()
       expect(await ledger.fund(funding)).toMatchObject({ repeated: true })
       clock.advance(1)
+      await timers.round()
       expect(await ledger.fund(funding)).toMatchObject({ kind: 'funded', repeated: false, posted: 100n })
       await expectBooksRight(database)
     },

@@ -25,10 +25,12 @@ export interface KeyRow {
 
 export const keyLifetimeMs = 24 * 60 * 60 * 1000
 
-/** The row of the request that has the key. Waits for a transaction that claims the same key. undefined = just freed. */
+/**
+ * The row of the request that has the key. Waits for a transaction that claims the same key. undefined = just freed.
+ * A key whose time is over is taken until its row is removed, which does not trust a clock that was set.
+ */
 export async function claimKey(sql: Sql, claimant: KeyClaimant, now: number): Promise<KeyRow | 'claimed' | undefined> {
   const { scope, key, bodySha256, requestId, owner } = claimant
-  await sql`DELETE FROM idempotency WHERE scope = ${scope} AND key = ${key} AND expires_at <= ${timeToSql(now)}`
   const claimed = await sql`INSERT INTO idempotency (scope, key, body_sha256, state, response, request_id, expires_at)
     VALUES (${scope}, ${key}, ${bodySha256}, 'running', ${owner ?? null}, ${requestId ?? null},
       ${timeToSql(now + keyLifetimeMs)})

@@ -1,7 +1,8 @@
 import { expect, test } from 'bun:test'
 import { forEachEngine } from '../../test/parts/engines.ts'
-import { createTestClock, type TestClock } from '../../test/parts/ledger.ts'
+import { createTestClock, createTestTimers, type TestClock } from '../../test/parts/ledger.ts'
 import { createId, type ReplicaId } from '../kernel/ids.ts'
+import { clean } from '../ledger/clean.ts'
 import type { Database } from '../store/database.ts'
 import {
   createGenerationKeys,
@@ -32,9 +33,12 @@ forEachEngine((engine) => {
     await store(opened.database, idempotency, clock.now())
     expect(await claim({ ...request, requestId: 'req_2' })).toEqual({ kind: 'answered', answer })
     expect(await claim({ ...request, bodySha256: 'bb' })).toEqual({ kind: 'conflict' })
+    const removeExpired = () => clean({ ...opened, clock, timers: createTestTimers() }, clock.now())
     clock.advance(24 * 60 * 60 * 1000 - 1)
+    await removeExpired()
     expect(await claim(request)).toEqual({ kind: 'answered', answer })
     clock.advance(1)
+    await removeExpired()
     expect(await claim({ ...request, bodySha256: 'bb' })).toEqual({ kind: 'claimed' })
   })
 

@@ -14,6 +14,8 @@ import { chargedRequestRow, RequestRecord } from '../../src/telemetry/request-re
 
 export interface TestClock extends Clock {
   advance(milliseconds: number): void
+  /** Sets the wall clock by so much, while no time passes. */
+  set(milliseconds: number): void
 }
 
 export function createTestClock(): TestClock {
@@ -25,6 +27,9 @@ export function createTestClock(): TestClock {
     advance(milliseconds) {
       now += milliseconds
       monotonic += milliseconds
+    },
+    set(milliseconds) {
+      now += milliseconds
     },
   }
 }

@@ -1,10 +1,11 @@
 import { expect, test } from 'bun:test'
 import { forEachEngine, testWith } from '../../../test/parts/engines.ts'
-import { holdOf, settlementOf } from '../../../test/parts/ledger.ts'
+import { createTestTimers, holdOf, settlementOf } from '../../../test/parts/ledger.ts'
 import type { Reply } from '../../../test/parts/manage.ts'
 import { openManagement, type TestManagement } from '../../../test/parts/management.ts'
 import { createId } from '../../kernel/ids.ts'
 import { unavailable } from '../../ledger/account.ts'
+import { clean } from '../../ledger/clean.ts'
 import type { Funding } from '../../ledger/fund.ts'
 import { createWorkspace } from '../../tenancy/workspaces.ts'
 
@@ -356,6 +357,7 @@ forEachEngine((engine) => {
     const other = await management.ask('POST', '/api/workspaces', keyed('k-1', { name: 'other' }))
     expect([other.status, other.body.error.param]).toEqual([400, 'Idempotency-Key'])
     management.clock.advance(day - 1000)
+    await clean({ ...management, timers: createTestTimers() }, management.clock.now())
     expect((await management.ask('POST', '/api/workspaces', keyed('k-1', { name: 'other' }))).status).toBe(201)
     expect(await countsOf(management)).toEqual({ workspaces: 2, audit: 2 })
   })

@@ -1,6 +1,7 @@
 // The ledger of one process on the embedded engine. The process is the only writer, so holds live in memory and are
 // decided at once; only movements of money are committed. After a crash the holds are gone, without any charge.
 
+import { certainTime } from '../../kernel/clock.ts'
 import { assert } from '../../kernel/failure.ts'
 import { createId, type RequestId, type WorkspaceId } from '../../kernel/ids.ts'
 import { type Nano, zeroNano } from '../../kernel/money.ts'
@@ -74,6 +75,7 @@ export async function createEmbeddedLedger(options: LedgerOptions, journal: Jour
   await journal.apply()
   const book = new WalletBook(await readPosted(database), new BudgetCounters(await readSpent(database)))
   const counters = createEndCounters()
+  const keysNow = certainTime(clock)
   const settlements = new Settlements({ ...options, book, journal, writeHealth, counters, onBroken })
   const seeds = createBudgetSeeds({ ...options, onRaised: (name, by) => book.budgets.spend([name], by) })
 
@@ -101,7 +103,7 @@ export async function createEmbeddedLedger(options: LedgerOptions, journal: Jour
     timers.every(cleanMs, async () => {
       book.budgets.forget((window) => isWindowPast(window, clock.now()))
       // A failure is retried in the next round.
-      await clean(options).catch((error) => options.onFault('old rows could not be removed', error))
+      await clean(options, keysNow()).catch((error) => options.onFault('old rows could not be removed', error))
     }),
   ]
 

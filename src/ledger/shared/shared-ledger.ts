@@ -1,6 +1,7 @@
 // The ledger of one replica among several on PostgreSQL. Holds are rows, committed before anything goes upstream. This
 // process only remembers which of them are its own; the database decides everything.
 
+import { certainTime } from '../../kernel/clock.ts'
 import { assert } from '../../kernel/failure.ts'
 import type { RequestId, WorkspaceId } from '../../kernel/ids.ts'
 import type { Nano } from '../../kernel/money.ts'
@@ -40,6 +41,7 @@ export async function createSharedLedger(options: LedgerOptions): Promise<Ledger
   const replica = await joinReplicas({ database, clock, writeHealth, onSkew })
   const queue = createBatchQueue({ database, clock, writeHealth, timers, random, owner: () => replica.owner() })
   const counters = createEndCounters()
+  const keysNow = certainTime(clock)
   const holds = createOwnHolds(options, queue, counters)
 
   const seeds = createBudgetSeeds(options)
@@ -63,7 +65,7 @@ export async function createSharedLedger(options: LedgerOptions): Promise<Ledger
       await reap().catch((error) => onFault('holds of dead replicas could not be ended', error))
     }),
     timers.every(cleanMs, () =>
-      clean(options)
+      clean(options, keysNow())
         .then(() => clearEnded(options))
         .catch((error) => onFault('old rows could not be removed', error)),
     ),
