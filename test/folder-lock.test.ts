@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { readdirSync, statSync } from 'node:fs'
+import { readdirSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { FolderInUse, lockDataFolder } from '../src/store/folder-lock.ts'
 import { createThrowAwayFolder } from './parts/engines.ts'
@@ -53,6 +53,17 @@ test('the lock holds inside one process too, and a refused attempt does not loos
   expect(() => lockDataFolder(folder.path)).toThrow(FolderInUse)
   const other = startHolder(folder.path)
   expect(await firstLine(other)).toStartWith(`Another Tollgate (process ${process.pid}) is using`)
+  await other.exited
+  lock.release()
+  lockDataFolder(folder.path).release()
+})
+
+test('a lock whose files were deleted still holds', async () => {
+  using folder = createThrowAwayFolder()
+  const lock = lockDataFolder(folder.path)
+  for (const name of ['lock', 'lock-holder']) rmSync(join(folder.path, name))
+  const other = startHolder(folder.path)
+  expect(await firstLine(other)).toStartWith(`Another Tollgate is using ${folder.path}`)
   await other.exited
   lock.release()
   lockDataFolder(folder.path).release()

@@ -1,9 +1,11 @@
 // One process per data folder: each of two processes on one embedded database would believe it is the only writer. The lock is
 // an open exclusive transaction on a tiny SQLite file, because the kernel ends it with the process, kill -9 included;
-// a pid file alone would outlive its writer.
+// a pid file alone would outlive its writer. As somebody may delete that file, the folder itself is locked as well, where
+// the system can do that.
 
+import { dlopen, FFIType, type Pointer, read } from 'bun:ffi'
 import { Database } from 'bun:sqlite'
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { closeSync, constants, existsSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type DataFolder, ensurePrivateFile } from './data-folder.ts'
 import { causeText, StartRefusal } from './start-refusal.ts'
@@ -22,7 +24,10 @@ export function lockDataFolder(folder: string): FolderLock {
   // For people. It is a separate file because other processes cannot read the lock file while it is held.
   const holderFile = join(folder, 'lock-holder')
   let connection: Database | undefined
+  let handle: number | undefined
   try {
+    handle = openSync(folder, constants.O_RDONLY)
+    if (isLockedByAnother(handle)) throw inUse(folder, holderFile)
     ensurePrivateFile(lockFile)
     connection = new Database(lockFile, { readwrite: true })
     // In memory, or a killed process would leave a journal beside the lock.
@@ -30,18 +35,57 @@ export function lockDataFolder(folder: string): FolderLock {
     connection.run('BEGIN EXCLUSIVE')
     ensurePrivateFile(holderFile)
     writeFileSync(holderFile, `${process.pid}\n`)
-  } catch (thrown) {
-    connection?.close()
-    throw isBusy(thrown) ? inUse(folder, holderFile) : cannotLock(folder, thrown)
-  }
-  const held = connection
-  try {
     assertNotFenced(folder)
   } catch (thrown) {
-    held.close()
-    throw thrown
+    connection?.close()
+    if (handle !== undefined) closeSync(handle)
+    if (thrown instanceof StartRefusal) throw thrown
+    throw isBusy(thrown) ? inUse(folder, holderFile) : cannotLock(folder, thrown)
   }
-  return { release: () => held.close() }
+  const [held, lockedFolder] = [connection, handle]
+  return {
+    release() {
+      held.close()
+      closeSync(lockedFolder)
+    },
+  }
+}
+
+/** `flock` is in no API of Bun's. Where it cannot be called, the lock file has to do. */
+const system =
+  process.platform === 'darwin'
+    ? { libraries: ['libSystem.dylib'], errorSymbol: '__error', wouldBlock: 35 }
+    : {
+        libraries: ['libc.so.6', 'libc.musl-x86_64.so.1', 'libc.musl-aarch64.so.1'],
+        errorSymbol: '__errno_location',
+        wouldBlock: 11,
+      }
+/** LOCK_EX | LOCK_NB */
+const exclusiveAtOnce = 6
+
+/** Locks the open folder until it is closed, or returns true. Where folders cannot be locked, it does nothing. */
+function isLockedByAnother(handle: number): boolean {
+  const symbols = findSymbols()
+  if (!symbols || symbols.flock(handle, exclusiveAtOnce) === 0) return false
+  const error = symbols.errorAt()
+  return error !== null && read.i32(error, 0) === system.wouldBlock
+}
+
+function findSymbols() {
+  const { libraries, errorSymbol } = system
+  for (const library of libraries) {
+    try {
+      const { symbols } = dlopen(library, {
+        flock: { args: [FFIType.i32, FFIType.i32], returns: FFIType.i32 },
+        [errorSymbol]: { returns: FFIType.ptr },
+      } as { flock: { args: [FFIType.i32, FFIType.i32]; returns: FFIType.i32 } })
+      const errorAt = (symbols as unknown as Record<string, () => Pointer | null>)[errorSymbol]
+      if (errorAt) return { flock: symbols.flock, errorAt }
+    } catch {
+      // Another C library, or none that can be loaded.
+    }
+  }
+  return undefined
 }
 
 function isBusy(thrown: unknown): boolean {
