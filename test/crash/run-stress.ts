@@ -1,4 +1,4 @@
-// `npm run stress`: rounds of mixed calls on either engine in turn, with stalls of the store and kill -9. A line per round,
+// `npm run stress`: rounds of mixed calls on either engine in turn, with a store that hangs, fails to sync or is full, and kill -9. A line per round,
 // a summary, and exit code 0 if nothing was broken.
 
 import { findPostgresPrograms } from '../parts/postgres.ts'
@@ -9,7 +9,7 @@ import { type StressResult, stress } from './stress.ts'
 const usage = `npm run stress -- [options]
   --rounds N   rounds, on either engine in turn (6)
   --calls N    calls in each round, at most 2000 (2000)
-  --stall N    seconds for which the store stands still, twice a round (35)
+  --stall N    seconds for which the store hangs, fails to sync or is full, five times a round (35)
   --engine E   sqlite, postgres or both (both)`
 
 const values = scriptOptions(usage, {

@@ -227,8 +227,8 @@ for (const [engine, isPossible, needs] of engines) {
       `${engine}: under load with a stall and a kill no call is paid for twice and every keyed call is paid for once${needs}`,
       async () => {
         const plan = [
-          { after: 0.3, does: 'stall' },
-          { after: 0.6, does: 'kill' },
+          { after: 0.3, store: 'hangs' },
+          { after: 0.6, isKilled: true },
         ] as const
         const { violations, unknown, uncharged, complete } = await stress({
           engine,

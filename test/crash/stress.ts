@@ -1,5 +1,5 @@
 // One round of stress: many mixed calls by clients that retry under an idempotency key, as the official SDKs do, on a
-// gateway whose store stands still for longer than a settlement is tried and which is killed with kill -9. At the end the
+// gateway whose store hangs, fails to sync or is full for longer than a settlement is tried, and which is killed with kill -9. At the end the
 // books are recomputed from the database with plain SQL and compared with what the clients saw.
 
 import { rmSync } from 'node:fs'
@@ -8,7 +8,7 @@ import type { Sql } from '../../src/store/sql.ts'
 import { checkBooks, openingCredit, withBooks } from '../parts/crash-books.ts'
 import { type Ask, askForReceipt, askKinds, type Receipt } from '../parts/crash-client.ts'
 import { type CrashGateway, startCrashGateway } from '../parts/crash-gateway.ts'
-import { injectSlowSync } from '../parts/crash-inject.ts'
+import { injectSlowSync, injectSyncError, injectWriteError } from '../parts/crash-inject.ts'
 import { startCrashPostgres } from '../parts/crash-postgres.ts'
 import { costOf, startCrashUpstream } from '../parts/crash-upstream.ts'
 import { createSite, type Engine } from './run-cycles.ts'
@@ -17,13 +17,15 @@ export interface StressOptions {
   readonly engine: Engine
   readonly calls: number
   readonly stallSeconds: number
-  /** The event after each share of the calls; absent = two stalls and three kills, one of them in a stall. */
+  /** The event after each share of the calls; absent = each kind, with and without a kill. */
   readonly plan?: readonly Trouble[]
 }
 
 interface Trouble {
   readonly after: number
-  readonly does: 'stall' | 'kill' | 'stall and kill'
+  /** The store: a commit hangs, no sync succeeds, or nothing can be written. Then the process is killed in it, or goes on. */
+  readonly store?: 'hangs' | 'fails to sync' | 'is full'
+  readonly isKilled?: boolean
 }
 
 export interface StressResult {
@@ -50,10 +52,13 @@ const keyedShare = 0.8
 /** On PostgreSQL the keys of a dead process are taken until its death is known, after 20 s. */
 const silenceMs = 25_000n
 const usualPlan: readonly Trouble[] = [
-  { after: 0.2, does: 'stall' },
-  { after: 0.4, does: 'kill' },
-  { after: 0.6, does: 'stall and kill' },
-  { after: 0.8, does: 'kill' },
+  { after: 0.1, store: 'hangs' },
+  { after: 0.2, isKilled: true },
+  { after: 0.35, store: 'fails to sync' },
+  { after: 0.5, store: 'hangs', isKilled: true },
+  { after: 0.6, store: 'fails to sync', isKilled: true },
+  { after: 0.75, store: 'is full' },
+  { after: 0.9, isKilled: true },
 ]
 
 interface Call {
@@ -68,7 +73,7 @@ export async function stress(options: StressOptions): Promise<StressResult> {
   const { engine, calls, stallSeconds, plan = usualPlan } = options
   const startedMs = performance.now()
   const crashUpstream = startCrashUpstream()
-  await using postgres = engine === 'postgres' ? await startCrashPostgres() : undefined
+  await using postgres = engine === 'postgres' ? await startCrashPostgres({ syncs: true }) : undefined
   const site = await createSite(engine, crashUpstream, await postgres?.createDatabase())
   const errors: string[] = []
   let kills = 0
@@ -77,29 +82,23 @@ export async function stress(options: StressOptions): Promise<StressResult> {
   let done = 0
   const all = Array.from({ length: calls }, (_, at) => ({ ask: askOf(at), receipts: [] }) as Call)
 
-  const stall = async (victim: CrashGateway, meanwhile: () => Promise<unknown>) => {
-    // At least one answer is to be charged while the store stands still, however slow the machine is.
-    crashUpstream.closeGate()
-    while (crashUpstream.atGate() === 0) await Bun.sleep(5)
-    if (postgres) {
+  /** Returns how to mend it. */
+  const breakStore = async (pid: number, how: NonNullable<Trouble['store']>): Promise<() => Promise<void>> => {
+    if (postgres && how === 'hangs') {
       await postgres.freeze()
-      crashUpstream.openGate()
-      await meanwhile()
-      return await postgres.thaw()
+      return () => postgres.thaw()
     }
-    const injection = await injectSlowSync(victim.pid, join(site.dataFolder, 'tollgate.db-wal'), stallSeconds)
-    crashUpstream.openGate()
-    await meanwhile()
-    await injection.end()
+    const log = join(site.dataFolder, 'tollgate.db-wal')
+    const injecting = {
+      hangs: () => injectSlowSync(pid, log, stallSeconds),
+      // PostgreSQL panics in both cases.
+      'fails to sync': () => postgres?.failSyncs() ?? injectSyncError([pid], log),
+      'is full': () => postgres?.failSyncs() ?? injectWriteError(pid, log, 'ENOSPC'),
+    }
+    const injection = await injecting[how]()
+    return () => injection.end()
   }
-  const kill = async (during = (work: () => Promise<unknown>) => work()) => {
-    const victim = gateway
-    kills++
-    await during(async () => {
-      const dying = victim.kill()
-      // Under strace it is gone when strace is; PostgreSQL does not mind.
-      await Promise.race([dying, Bun.sleep(100)])
-    })
+  const restart = async (victim: CrashGateway) => {
     await victim.ended
     errors.push(...victim.errors())
     await withBooks(site, async (database) => {
@@ -108,13 +107,28 @@ export async function stress(options: StressOptions): Promise<StressResult> {
     })
     gateway = await startCrashGateway(site)
   }
+  const cause = async ({ store, isKilled }: Trouble) => {
+    const victim = gateway
+    let mend: (() => Promise<void>) | undefined
+    if (store) {
+      // At least one answer is to be charged while the store is broken, however slow the machine is.
+      crashUpstream.closeGate()
+      while (crashUpstream.atGate() === 0) await Bun.sleep(5)
+      mend = await breakStore(victim.pid, store)
+      crashUpstream.openGate()
+      await Bun.sleep(stallSeconds * 1000)
+    }
+    // Under strace it is gone when strace is; PostgreSQL does not mind.
+    if (isKilled) await Promise.race([victim.kill(), Bun.sleep(100)])
+    await mend?.()
+    if (!isKilled) return
+    kills++
+    await restart(victim)
+  }
   const trouble = async () => {
-    for (const { after, does } of plan) {
-      while (done < after * calls) await Bun.sleep(20)
-      const wait = () => Bun.sleep(stallSeconds * 1000)
-      if (does === 'stall') await stall(gateway, wait)
-      else if (does === 'kill') await kill()
-      else await kill((die) => stall(gateway, () => wait().then(die)))
+    for (const one of plan) {
+      while (done < one.after * calls) await Bun.sleep(20)
+      await cause(one)
     }
   }
   const client = async () => {

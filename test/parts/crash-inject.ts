@@ -12,22 +12,16 @@ export function injectWriteError(pid: number, file: string, error: 'EROFS' | 'EI
 
 /** What is written stays in the kernel's memory, and no sync of it succeeds. Without a file: of any. */
 export function injectSyncError(pids: readonly number[], file?: string): Promise<Injection> {
-  return inject(pids, file, 'fsync,fdatasync:error=EIO', 'SIGKILL')
+  return inject(pids, file, 'fsync,fdatasync:error=EIO')
 }
 
 /** The next sync of the file takes so much longer, or until the end of the injection. */
 export function injectSlowSync(pid: number, file: string, seconds: number): Promise<Injection> {
-  return inject([pid], file, `fsync,fdatasync:delay_enter=${seconds * 1_000_000}:when=1`, 'SIGKILL')
+  return inject([pid], file, `fsync,fdatasync:delay_enter=${seconds * 1_000_000}:when=1`)
 }
 
 /** Resolves when every thread of the processes is under it. */
-async function inject(
-  pids: readonly number[],
-  file: string | undefined,
-  what: string,
-  /** On SIGTERM, strace waits for a delay to end, and for ever for a process that was killed meanwhile. */
-  endSignal: 'SIGTERM' | 'SIGKILL' = 'SIGTERM',
-): Promise<Injection> {
+async function inject(pids: readonly number[], file: string | undefined, what: string): Promise<Injection> {
   const targets = [...pids.flatMap((pid) => ['-p', String(pid)]), ...(file === undefined ? [] : ['-P', file])]
   const child = Bun.spawn(['strace', '-f', ...targets, '-e', `inject=${what}`, '-o', '/dev/null'], {
     stdio: ['ignore', 'ignore', 'pipe'],
@@ -46,7 +40,8 @@ async function inject(
   return {
     async end() {
       process.off('exit', killAtExit)
-      child.kill(endSignal)
+      // On SIGTERM, strace waits for a delay to end, and for ever for a process that was killed meanwhile.
+      child.kill('SIGKILL')
       await child.exited
     },
   }
