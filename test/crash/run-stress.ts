@@ -1,5 +1,5 @@
-// `npm run stress`: rounds of mixed calls on either engine in turn, with a store that hangs, fails to sync or is full, and kill -9. A line per round,
-// a summary, and exit code 0 if nothing was broken.
+// `npm run stress`: rounds of mixed calls on either engine in turn, with kill -9 and a store that hangs, fails to sync or is
+// full. A line per round, a summary, and exit code 0 if nothing was broken.
 
 import { findPostgresPrograms } from '../parts/postgres.ts'
 import { refuseOptions, scriptOptions } from '../parts/script-options.ts'

@@ -1,6 +1,6 @@
 // One round of stress: many mixed calls by clients that retry under an idempotency key, as the official SDKs do, on a
-// gateway whose store hangs, fails to sync or is full for longer than a settlement is tried, and which is killed with kill -9. At the end the
-// books are recomputed from the database with plain SQL and compared with what the clients saw.
+// gateway that is killed with kill -9, and whose store hangs, fails to sync or is full for longer than a settlement is
+// tried. At the end the books are recomputed from the database with plain SQL and compared with what the clients saw.
 
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
