@@ -70,3 +70,50 @@ test('the end and the failure of a body end a read that takes', async () => {
   broken.fail(new Error('reset'))
   await expect(reading).rejects.toThrow('reset')
 })
+
+const turn = () => new Promise<void>((resolve) => setImmediate(resolve))
+
+test('a large piece is taken in several turns of the event loop, and the end comes after it', async () => {
+  const body = new TestBody()
+  const sizes: number[] = []
+  const reading = body.read((piece) => void sizes.push(piece.length))
+  body.receive('x'.repeat(100_000))
+  body.complete()
+  const perTurn: number[] = []
+  while (perTurn.at(-1) !== 100_000) {
+    perTurn.push(sizes.reduce((sum, size) => sum + size, 0))
+    await turn()
+  }
+  expect(perTurn.slice(0, 4)).toEqual([32_768, 65_536, 98_304, 100_000])
+  expect(await reading).toEqual({ done: true, value: undefined })
+})
+
+test('a reader that asks again at once gets no more in a turn than one that takes', async () => {
+  const body = new TestBody()
+  body.receive('x'.repeat(50_000))
+  body.receive('y'.repeat(50_000))
+  body.fail(new Error('broken'))
+  let length = 0
+  const reading = (async () => {
+    for (;;) length += (await body.read()).value?.length ?? 0
+  })()
+  reading.catch(() => {})
+  for (let n = 0; n < 20; n++) await Promise.resolve()
+  expect(length).toBe(32_768)
+  await expect(reading).rejects.toThrow('broken')
+  expect(length).toBe(100_000)
+})
+
+test('a body that is read as a whole is not cut', async () => {
+  const body = new TestBody()
+  const reading = body.bytes()
+  body.receive('x'.repeat(100_000))
+  body.complete()
+  let isDone = false
+  void reading.then(() => {
+    isDone = true
+  })
+  for (let n = 0; n < 20; n++) await Promise.resolve()
+  expect(isDone).toBe(true)
+  expect((await reading).length).toBe(100_000)
+})

@@ -96,6 +96,37 @@ describe('a stream is split', () => {
     )
   })
 
+  test('with comments in a row as one, and every other record as it is when bytes come one by one', () => {
+    const part = fc.constantFrom(':', ':a', ':\n\n', ':\r\n\r\n', ': b\n:c\n\n', '\n', '\r', '\r\n', 'data: x\n\n', 'x')
+    const events = (chunks: readonly Uint8Array[]): string[] => {
+      const splitter = new SseSplitter()
+      const found: string[] = []
+      const take = (record: Uint8Array): void => {
+        const { data } = readSseRecord(record)
+        if (data !== undefined) found.push(data)
+      }
+      const takeComments = (comments: Uint8Array): void =>
+        expect(readSseRecord(comments)).toEqual({ event: '', data: undefined, hasControlLines: false })
+      for (const chunk of chunks) splitter.push(chunk, take, takeComments)
+      splitter.end(take)
+      return found
+    }
+    fc.assert(
+      fc.property(fc.array(part, { maxLength: 30 }), (parts) => {
+        const stream = bytes(parts.join(''))
+        expect(events([stream])).toEqual(events([...stream].map((byte) => Uint8Array.of(byte))))
+      }),
+      { numRuns: 2000 },
+    )
+    const taken: number[] = []
+    new SseSplitter().push(
+      bytes(':\n\n'.repeat(1000)),
+      () => {},
+      (comments) => void taken.push(comments.length),
+    )
+    expect(taken).toEqual([3000])
+  })
+
   test('into views if a record lies inside one chunk', () => {
     const chunk = bytes('tail\n\nwhole\n\nhead')
     const splitter = new SseSplitter()

@@ -79,13 +79,20 @@ export class SseSplitter {
   /**
    * Records that lie inside the chunk are views of it, so the chunk must not be written to again. A blank line that is
    * a CR at the end of the chunk ends its record at once; should an LF follow, it goes in front of the next record.
+   * Comments in a row may come as one record, to `onComments`: a provider that floods us with them costs next to nothing.
    */
-  push(chunk: Uint8Array, onRecord: (record: Uint8Array) => void): void {
+  push(chunk: Uint8Array, onRecord: (record: Uint8Array) => void, onComments = onRecord): void {
     if (chunk.length === 0) return
     const lines = this.#lines
     lines.open(chunk, this.#afterCarriageReturn && chunk[0] === lineFeed ? 1 : 0)
     let recordStart = 0
-    while (lines.advance()) {
+    for (;;) {
+      if (chunk[lines.next] === colon && lines.next === recordStart && this.#pending.length === 0) {
+        const end = commentsEnd(chunk, recordStart)
+        if (end > recordStart) onComments(chunk.subarray(recordStart, end))
+        recordStart = lines.next = end
+      }
+      if (!lines.advance()) break
       const lineBytes = this.#lineBytes + lines.end - lines.start
       if (lines.end === chunk.length) {
         this.#lineBytes = lineBytes
@@ -125,6 +132,27 @@ export class SseSplitter {
     if (this.#pending.length + more <= this.#recordBytesMax) return
     throw new SseOverflow(`an SSE record of more than ${this.#recordBytesMax} bytes`)
   }
+}
+
+/** The end of the comments in a row that are complete and have LF or CRLF line ends; `from` if there are none. */
+function commentsEnd(bytes: Uint8Array, from: number): number {
+  let end = from
+  let at = from
+  while (bytes[at] === colon) {
+    let byte = bytes[++at]
+    while (byte !== lineFeed && byte !== carriageReturn && byte !== undefined) byte = bytes[++at]
+    const line = afterLineEnd(bytes, at)
+    if (line === at) return end
+    at = afterLineEnd(bytes, line)
+    if (at > line) end = at
+  }
+  return end
+}
+
+/** The place after an LF or a CRLF; `at` if there is none. */
+function afterLineEnd(bytes: Uint8Array, at: number): number {
+  if (bytes[at] === lineFeed) return at + 1
+  return bytes[at] === carriageReturn && bytes[at + 1] === lineFeed ? at + 2 : at
 }
 
 // One raw record: as text, for parsing, or as byte spans, for relaying. Works on complete records, so no character is cut.

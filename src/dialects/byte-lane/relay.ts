@@ -46,7 +46,7 @@ export abstract class RecordRelay implements StreamRelay {
   constructor(protected readonly context: RelayContext) {}
 
   push(chunk: Uint8Array): Uint8Array {
-    this.#splitter.push(chunk, this.#onRecord)
+    this.#splitter.push(chunk, this.#onRecord, this.#onComments)
     return this.#take()
   }
 
@@ -117,6 +117,11 @@ export abstract class RecordRelay implements StreamRelay {
     else this.#readOdd(whole)
     if (whole[whole.length - 1] !== carriageReturn) return
     this.#splitCrLf = this.#pieces.length > before ? 'passed' : 'withheld'
+  }
+
+  readonly #onComments = (comments: Uint8Array): void => {
+    this.#splitCrLf = undefined
+    if (!this.finished && this.fault === undefined) this.pass(comments)
   }
 
   /** A complete record gets its blank line, because our own end or error may follow. An incomplete one is dropped. */
