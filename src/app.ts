@@ -26,7 +26,7 @@ import type { ClientRequest } from './pipeline/client-request.ts'
 import { cannotCharge } from './pipeline/place-hold.ts'
 import type { Provider } from './providers/provider.ts'
 import { isStoreUnavailable, storeUnavailable } from './store/sql-error.ts'
-import { causeText, StartRefusal } from './store/start-refusal.ts'
+import { causeText, fullDiskRefusal, StartRefusal } from './store/start-refusal.ts'
 import type { Log } from './telemetry/log.ts'
 import type { FirstStart } from './tenancy/first-start.ts'
 import type { AdminToken } from './tenancy/secrets.ts'
@@ -80,6 +80,8 @@ export async function startApp(deps: AppDependencies): Promise<App> {
   try {
     return await start(deps)
   } catch (thrown) {
+    const fullDisk = fullDiskRefusal(thrown, deps.source.current.dataFolder)
+    if (fullDisk) throw fullDisk
     if (thrown instanceof StartRefusal || !isStoreUnavailable(thrown)) throw thrown
     throw new StartRefusal(
       `Tollgate could not start: the database did not answer in time (${causeText(thrown)}). Check that it is running, not overloaded, and that no other session holds locks on Tollgate's tables. Then start Tollgate again.`,

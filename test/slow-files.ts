@@ -67,6 +67,7 @@ export const slowFiles: Readonly<Record<string, number>> = {
   'test/faults/signals.test.ts': 18,
   'test/money/unknown-charge.test.ts': 18,
   'src/ledger/shared/locked-wallet.test.ts': 17,
+  'test/full-disk.test.ts': 17,
   'test/log-output.test.ts': 17,
   'test/money/implausible-usage.test.ts': 17,
   'src/http/management/serve.test.ts': 16,

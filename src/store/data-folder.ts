@@ -134,6 +134,9 @@ function writeDraft(path: string, text: string): string {
   try {
     writeFileSync(descriptor, text)
     fsyncSync(descriptor)
+  } catch (thrown) {
+    rmSync(draft)
+    throw thrown
   } finally {
     closeSync(descriptor)
   }

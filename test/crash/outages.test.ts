@@ -5,7 +5,7 @@ import { type Clock, systemClock } from '../../src/kernel/clock.ts'
 import { startCrashApp } from '../parts/crash-app.ts'
 import { countCharges, withBooks } from '../parts/crash-books.ts'
 import type { Receipt } from '../parts/crash-client.ts'
-import { mountSmallDisk } from '../parts/crash-disk.ts'
+import { mayMount, mountSmallDisk } from '../parts/crash-disk.ts'
 import { startLoad } from '../parts/crash-load.ts'
 import { type CrashPostgres, startCrashPostgres } from '../parts/crash-postgres.ts'
 import { startCrashUpstream } from '../parts/crash-upstream.ts'
@@ -56,11 +56,6 @@ async function openPostgres(outage: (server: CrashPostgres) => Outage): Promise<
       folder[Symbol.dispose]()
     },
   }
-}
-
-function mayMount(): boolean {
-  using disk = mountSmallDisk()
-  return disk !== undefined
 }
 
 const openStoppedPostgres = () => openPostgres((server) => ({ begin: () => server.cut(), end: () => server.start() }))

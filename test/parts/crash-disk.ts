@@ -36,6 +36,11 @@ function run(...command: string[]): boolean {
   return Bun.spawnSync(command, { stdout: 'ignore', stderr: 'ignore' }).success
 }
 
+export function mayMount(): boolean {
+  using disk = mountSmallDisk()
+  return disk !== undefined
+}
+
 /** In ever smaller pieces, until not one more byte fits. */
 function fillUp(file: string): void {
   const descriptor = openSync(file, 'w')
