@@ -33,6 +33,8 @@ function startOwn(): number {
     clock: systemClock,
     idleSeconds: 60,
     connectionsMax: 10_000,
+    requestsMax: 10_000,
+    bodiesBytesMax: () => 2 ** 30,
     async serve(request) {
       JSON.parse(Buffer.from(await request.bytes()).toString())
       return new Answer(200, answerHeaders(request.headers), body)

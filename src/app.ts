@@ -10,11 +10,11 @@ import { createPipeline, type Pipeline } from './app/pipeline.ts'
 import type { Config } from './config/config.ts'
 import { surfaces } from './dialects/registry.ts'
 import { createHandler, type Shutdown } from './http/handler.ts'
-import { ListenFault, listen } from './http/listen.ts'
+import { connectionLimits, ListenFault, listen } from './http/listen.ts'
 import { createModelInfoRoute, createModelsRoute } from './http/models.ts'
 import { createClientAddresses } from './http/request.ts'
 import { refuse } from './http/responses.ts'
-import { createShedding } from './http/shedding.ts'
+import { createShedding, memoryLimit } from './http/shedding.ts'
 import { createSpendRoute } from './http/spend.ts'
 import { createStoredResponsesRoute } from './http/stored-responses.ts'
 import { type Clock, randomUnit } from './kernel/clock.ts'
@@ -75,6 +75,9 @@ export interface AppDependencies extends Base {
 /** How long a connection may be silent within a request. */
 const idleSeconds = 60
 
+/** The share of the memory for bodies that are being received; requests are shed long before all of it is in use. */
+const bodiesShare = 0.25
+
 /** Throws a StartRefusal for what the operator can mend. */
 export async function startApp(deps: AppDependencies): Promise<App> {
   try {
@@ -128,7 +131,9 @@ async function start(deps: AppDependencies): Promise<App> {
   const { web, sessions, close: closeAdmin } = admin
 
   const shutdown: { phase: Shutdown['phase'] } = { phase: 'serving' }
-  const shedding = createShedding({ clock: deps.loopClock, random: randomUnit })
+  const limits = connectionLimits()
+  const bodiesMemory = memoryLimit() * bodiesShare
+  const shedding = createShedding({ clock: deps.loopClock, random: randomUnit, runningMax: limits.requestsMax })
   const serve = createRoutes({ ...base, auth, pipeline, admin, shutdown, shedding, addressOf, onDefect })
   const { host, port, localModels } = source.current
   const listening = listen({
@@ -137,6 +142,11 @@ async function start(deps: AppDependencies): Promise<App> {
     idleSeconds,
     clock,
     serve,
+    ...limits,
+    bodiesBytesMax() {
+      const { bodiesBytesMax, bodyBytesMax } = source.current
+      return Math.max(bodyBytesMax, Math.min(bodiesBytesMax, bodiesMemory))
+    },
     sharesPort: deps.sharesPort ?? false,
     onDefect(error) {
       const id = createId('req')

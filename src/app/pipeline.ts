@@ -4,7 +4,6 @@
 import manifest from '../../package.json' with { type: 'json' }
 import { dialects } from '../dialects/registry.ts'
 import { createMetricsRoute } from '../http/metrics.ts'
-import { memoryLimit } from '../http/shedding.ts'
 import { randomUnit } from '../kernel/clock.ts'
 import { createFailpoint } from '../kernel/failpoint.ts'
 import { assert, type Failure } from '../kernel/failure.ts'
@@ -33,14 +32,10 @@ import { createFolding } from '../telemetry/request-stats.ts'
 import { createRetention } from '../telemetry/retention.ts'
 import { createGenerationKeys } from '../tenancy/idempotency.ts'
 import { createStoredResponses } from '../tenancy/stored-responses.ts'
-import { createBodyRoom } from '../wire/read-body.ts'
 import { catalogItems } from './admin-view.ts'
 import type { Auth } from './auth.ts'
 import { createLiveCatalog, type LiveCatalog } from './live-catalog.ts'
 import { type Base, errorFields, type Storage } from './open-storage.ts'
-
-/** The share of the memory limit for request bodies; requests are shed long before all of it is in use. */
-const bodyRoomShare = 0.25
 
 interface PipelineDependencies extends Base {
   readonly storage: Storage
@@ -116,7 +111,6 @@ export async function createPipeline(deps: PipelineDependencies) {
     credentials: auth.credentials,
     authenticate: auth.authenticate,
     random: randomUnit,
-    bodyRoom: createBodyRoom(memoryLimit() * bodyRoomShare),
     observe: observers.observe,
     beginTrace: observers.beginTrace,
     streams: observers.streams,

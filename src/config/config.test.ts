@@ -83,6 +83,7 @@ test('uses defaults without a file or variables', () => {
     secret: undefined,
     adminToken: undefined,
     bodyBytesMax: 33_554_432,
+    bodiesBytesMax: 268_435_456,
     drainMs: 120_000,
     drainDelayMs: 0,
     limits: { requestsPerMinute: undefined, tokensPerMinute: undefined, concurrentRequests: undefined },

@@ -127,6 +127,21 @@ export const sections = {
           help: 'largest request body',
         },
       ),
+      bodies_bytes_max: setting(
+        z
+          .int()
+          .min(2 ** 20)
+          .max(2 ** 40),
+        {
+          member: 'bodiesBytesMax',
+          default: 256 * 2 ** 20,
+          unit: 'bytes',
+          variable: 'TOLLGATE_BODIES_BYTES_MAX',
+          help: 'how much of request bodies that are still arriving may be in memory, all together',
+          details:
+            'At most a quarter of the memory of the machine or container, at least `body_bytes_max`. Above it, bodies that arrive slowly are given up first; then new ones get a 503 with `Retry-After`.',
+        },
+      ),
       drain_seconds: setting(seconds(3600), {
         member: 'drainMs',
         default: 120,

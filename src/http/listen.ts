@@ -18,10 +18,10 @@ export class ListenFault {
   constructor(readonly code: string) {}
 }
 
-export function listen(options: Omit<ServerOptions, 'connectionsMax'>) {
+export function listen(options: ServerOptions) {
   let server: HttpServer
   try {
-    server = new HttpServer({ ...options, connectionsMax: connectionLimit() })
+    server = new HttpServer(options)
   } catch (error) {
     return new ListenFault(error instanceof Error && 'code' in error ? String(error.code) : 'unknown')
   }
@@ -47,14 +47,26 @@ export function listen(options: Omit<ServerOptions, 'connectionsMax'>) {
   }
 }
 
+/** What the process itself has open: about 30 with the embedded database, 40 with PostgreSQL and Redis. */
+const ownFiles = 64
+/** The share of connections that requests leave to probes and to clients that are still sending. */
+const reservedShare = 1 / 8
+/** Each takes up to 100 KB; more than this is a malfunction rather than traffic. */
+const requestsLimit = 10_000
+
 /**
- * Half of the files that the process may open, because a request may need a second connection, to a provider. Without any file
- * left, the process could not even accept a connection to refuse it.
+ * By the number of files that the process may open, half of which are for connections to providers. Without any file left,
+ * the process could not even accept a connection to refuse it.
  */
-function connectionLimit(): number {
+export function connectionLimits(): Pick<ServerOptions, 'connectionsMax' | 'requestsMax'> {
+  const connectionsMax = Math.max(2, Math.floor((filesMax() - ownFiles) / 2))
+  return { connectionsMax, requestsMax: Math.min(requestsLimit, Math.floor(connectionsMax * (1 - reservedShare))) }
+}
+
+function filesMax(): number {
   try {
     const [, files] = /^Max open files\s+([0-9]+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? []
-    return files === undefined ? Number.POSITIVE_INFINITY : Math.floor(Number(files) / 2)
+    return files === undefined ? Number.POSITIVE_INFINITY : Number(files)
   } catch {
     // Not Linux.
     return Number.POSITIVE_INFINITY

@@ -10,7 +10,7 @@ function start(facts: Partial<SheddingDependencies> = {}) {
   let workedMs = 0
   const clock = { now: () => nowMs, monotonicMs: () => nowMs }
   const usual = { clock, random: () => 0.5, rssBytes: () => gigabyte, memoryBytesMax: 4 * gigabyte }
-  const shedding = createShedding({ ...usual, workedMs: () => workedMs, coreShare: 1, ...facts })
+  const shedding = createShedding({ ...usual, workedMs: () => workedMs, coreShare: 1, runningMax: 10_000, ...facts })
   return {
     shedding,
     /** So many samples in time, then one that comes this late, after so much work of our own. */

@@ -12,7 +12,7 @@ export interface SheddingDependencies {
   readonly clock?: Clock | undefined
   /** A number in [0, 1). */
   random(): number
-  readonly runningMax?: number
+  readonly runningMax: number
   rssBytes?(): number
   readonly memoryBytesMax?: number
   /** CPU time of this process so far, in all its threads. */
@@ -46,11 +46,8 @@ const retrySpreadMs = 2_000
 /** Never late. */
 const stillClock: Clock = { now: () => 0, monotonicMs: () => 0 }
 
-/** Each takes up to 100 KB; more than this is a malfunction rather than traffic. */
-const runningMaxDefault = 10_000
-
 export function createShedding(deps: SheddingDependencies) {
-  const { clock = stillClock, random, runningMax = runningMaxDefault } = deps
+  const { clock = stillClock, random, runningMax } = deps
   const { rssBytes = () => process.memoryUsage.rss(), memoryBytesMax = memoryLimit() } = deps
   const { workedMs = processWorkedMs, coreShare = readCoreShare() } = deps
   const stalls = new Stalls()

@@ -24,6 +24,7 @@ export const failureTable = {
   FORBIDDEN: row(403, 'PERMISSION_DENIED', 'permission_error'),
   NOT_FOUND: row(404, 'NOT_FOUND', 'not_found_error'),
   METHOD_NOT_ALLOWED: row(405, 'UNIMPLEMENTED', 'invalid_request_error'),
+  REQUEST_TIMEOUT: row(408, 'DEADLINE_EXCEEDED', 'invalid_request_error', 'timeout_error'),
   PAYLOAD_TOO_LARGE: row(413, 'INVALID_ARGUMENT', 'invalid_request_error', 'request_too_large'),
   UNSUPPORTED_MEDIA_TYPE: row(415, 'INVALID_ARGUMENT', 'invalid_request_error'),
   LIMIT_EXCEEDED: row(429, 'RESOURCE_EXHAUSTED', 'rate_limit_error'),

@@ -6,7 +6,7 @@ import { Failure, retryHeaders } from '../kernel/failure.ts'
 import { createMemoryLimiter } from '../limits/memory-limiter.ts'
 import { createLog } from '../telemetry/log.ts'
 import type { Caller } from '../tenancy/caller.ts'
-import { createBodyRoom } from '../wire/read-body.ts'
+import { BodyFault } from '../wire/read-body.ts'
 import { type AdmitDependencies, admit } from './admit.ts'
 import type { ClientRequest } from './client-request.ts'
 import { Exchange } from './exchange.ts'
@@ -28,13 +28,11 @@ const caller: Caller = {
 }
 
 function createBench() {
-  const room = createBodyRoom(300_000)
   const limiter = createMemoryLimiter(systemClock)
   const deps = {
     authenticate: () => caller,
     limiter,
     settings: { current: { bodyBytesMax: 1_000_000, storeResponses: false } },
-    bodyRoom: room,
     random: () => 0.5,
     catalog: {
       get current() {
@@ -47,7 +45,7 @@ function createBench() {
   const connection = { keepOpen() {}, rearm() {}, drop() {}, address: () => undefined }
   const settling = { clock: systemClock, log, requests: { write: () => {} }, observe: () => {}, unconfirmed: new Set() }
   const start = (http: ClientRequest) => new Exchange(systemClock, http, openaiChat, '/path', connection)
-  return { room, limiter, deps, start, settling: settling as unknown as SettlementDependencies }
+  return { limiter, deps, start, settling: settling as unknown as SettlementDependencies }
 }
 
 function upload(bytes: number, headers: Record<string, string> = {}): ClientRequest {
@@ -56,18 +54,25 @@ function upload(bytes: number, headers: Record<string, string> = {}): ClientRequ
   return received(new Request('http://gateway/', { method: 'POST', headers: all, body }))
 }
 
-test('refuses a large body while others fill the memory for bodies', async () => {
-  const { room, deps, start } = createBench()
-  expect(room.take(250_000, 0)).toBe(true)
-  const refusal = await admit(deps, start(upload(100_000)), openaiChat.readEnvelope, () => 0)
+/** A request whose body the server gives up. */
+function givenUp(reason: BodyFault['reason']): ClientRequest {
+  return Object.assign(upload(100_000), { bytes: () => Promise.reject(new BodyFault(reason)) })
+}
+
+test.each([
+  ['no-room', 'OVERLOADED', 503, { 'retry-after': '2', 'retry-after-ms': '2000' }],
+  ['too-slow', 'REQUEST_TIMEOUT', 408, {}],
+] as const)('refuses a body that the server gives up: %s is %s', async (reason, code, status, headers) => {
+  const { deps, start } = createBench()
+  const refusal = await admit(deps, start(givenUp(reason)), openaiChat.readEnvelope, () => 0)
   if (!(refusal instanceof Refusal)) throw new Error('was admitted')
   const { failure } = refusal
-  expect([failure.code, failure.status]).toEqual(['OVERLOADED', 503])
-  expect(retryHeaders(failure)).toEqual({ 'retry-after': '2', 'retry-after-ms': '2000' })
+  expect([failure.code, failure.status]).toEqual([code, status])
+  expect(retryHeaders(failure)).toEqual(headers)
 })
 
 test('frees the concurrency slot however the request ends', async () => {
-  const { room, limiter, deps, start, settling } = createBench()
+  const { limiter, deps, start, settling } = createBench()
   const isFull = () => limiter.arrive(caller.limits).kind === 'refused'
   const endings: readonly [http: ClientRequest, status: number][] = [
     [upload(1, { 'content-type': 'text/plain' }), 415],
@@ -79,9 +84,8 @@ test('frees the concurrency slot however the request ends', async () => {
       ),
       400,
     ],
-    [upload(100_000), 503],
+    [givenUp('no-room'), 503],
   ]
-  expect(room.take(250_000, 0)).toBe(true)
   for (const [http, status] of endings) {
     const each = start(http)
     const refusal = await admit(deps, each, openaiChat.readEnvelope, () => 0)

@@ -24,8 +24,9 @@ import type { CredentialCache } from '../tenancy/credentials.ts'
 import type { EndUserMode } from '../tenancy/end-users.ts'
 import type { StoredResponses } from '../tenancy/stored-responses.ts'
 import type { RequestHeaders } from '../wire/http-message.ts'
-import { BodyFault, type BodyRoom, readBody } from '../wire/read-body.ts'
+import { BodyFault, readBody } from '../wire/read-body.ts'
 import { isStrict } from './answer.ts'
+import { bodyFailure } from './client-request.ts'
 import { Content } from './content.ts'
 import type { Exchange } from './exchange.ts'
 import type { KeptReasoning } from './kept-reasoning.ts'
@@ -44,8 +45,6 @@ export interface AdmitDependencies {
   readonly catalog: { readonly current: { readonly offer: Offer } }
   readonly settings: { readonly current: AdmitSettings }
   readonly storedResponses: StoredResponses
-  /** Memory for all bodies that are being read. */
-  readonly bodyRoom: BodyRoom
   readonly tagContent: TagContent
   readonly keptReasoning: KeptReasoning
   /** A number in [0, 1). */
@@ -67,10 +66,6 @@ type ReadEnvelope = (body: Uint8Array<ArrayBuffer>, headers: RequestHeaders, url
 
 /** Tokens that count against limits until the usage is known; 0 for a call that generates nothing. */
 type EstimateTokens = (asked: Pick<Admitted, 'envelope' | 'content'>, model: OfferedModel) => number
-
-/** Spread, so that refused clients do not all return at once. */
-const retryMinMs = 1_000
-const retrySpreadMs = 2_000
 
 /** Characters of the user agent that are recorded. */
 const clientMax = 100
@@ -201,12 +196,12 @@ async function readSent(
   const { bodyBytesMax, storeResponses } = deps.settings.current
   const refused = refusedMediaType(http.headers) ?? refusedEncoding(http.headers)
   if (refused) return refused
-  const body = await readBody(http, { bytesMax: bodyBytesMax, room: deps.bodyRoom })
-  if (body instanceof BodyFault) return bodyFailure(body, deps)
+  const body = await readBody(http, bodyBytesMax)
+  if (body instanceof BodyFault) return bodyFailure(body, tooLarge(bodyBytesMax), deps.random)
   const stored = storeResponses && surface.storage ? deps.storedResponses : undefined
   const whole = stored ? await withPrevious(stored, surface, caller, body) : { body, previousId: undefined }
   if (whole instanceof Failure) return whole
-  if (whole.body.length > bodyBytesMax) return bodyFailure(new BodyFault('too-large'), deps)
+  if (whole.body.length > bodyBytesMax) return new Failure('PAYLOAD_TOO_LARGE', tooLarge(bodyBytesMax))
   const sent = readEnvelope(whole.body, http.headers, http.url)
   if (sent instanceof Failure) return sent
   const input = sent.envelope.wantsStore && storeResponses ? inputToStore(surface, sent) : undefined
@@ -349,14 +344,8 @@ function refusedEncoding(headers: RequestHeaders): Failure | undefined {
   return new Failure('UNSUPPORTED_MEDIA_TYPE', `Send the body as it is, without Content-Encoding; got ${got}.`)
 }
 
-function bodyFailure({ reason }: BodyFault, { settings, random }: AdmitDependencies): Failure {
-  if (reason === 'aborted') return invalidRequest('The body ended before it was complete.')
-  if (reason === 'no-room') {
-    const why = 'Tollgate is being sent too many large requests at once to take this one. Retry in a moment.'
-    return new Failure('OVERLOADED', why, { retryAfterMs: Math.round(retryMinMs + random() * retrySpreadMs) })
-  }
-  const message = `The body is larger than this gateway takes (${formatBytes(settings.current.bodyBytesMax)}). Send less.`
-  return new Failure('PAYLOAD_TOO_LARGE', message)
+function tooLarge(bytesMax: number): string {
+  return `The body is larger than this gateway takes (${formatBytes(bytesMax)}). Send less.`
 }
 
 /** Whole mebibytes, or exact bytes: a rounded limit would be wrong. */

@@ -1,9 +1,11 @@
 // A client's request: the only kind of request inside the gateway. The HTTP server receives them, and a page that reads the
 // management API for its user makes one (app/admin.ts).
 
+import { randomUnit } from '../kernel/clock.ts'
+import { Failure, invalidRequest } from '../kernel/failure.ts'
 import type { CancelSignal } from '../providers/provider.ts'
 import type { RequestHeaders } from '../wire/http-message.ts'
-import type { Message } from '../wire/read-body.ts'
+import type { BodyFault, Message } from '../wire/read-body.ts'
 
 /** `readBody` in wire/read-body.ts reads its body, up to a limit. */
 export interface ClientRequest extends Message {
@@ -17,6 +19,29 @@ export interface ClientRequest extends Message {
   readonly signal: CancelSignal
   /** `address`: of the peer, which may be a proxy; undefined = the connection is closed. */
   readonly connection: { readonly address: string | undefined }
+}
+
+/** Randomised, so that clients do not all come back at once. */
+const retryMinMs = 1_000
+const retrySpreadMs = 2_000
+
+/** `tooLarge`: the message for a body over its limit. `random`: a number in [0, 1). */
+export function bodyFailure({ reason }: BodyFault, tooLarge: string, random = randomUnit): Failure {
+  switch (reason) {
+    case 'too-large':
+      return new Failure('PAYLOAD_TOO_LARGE', tooLarge)
+    case 'aborted':
+      return invalidRequest('The body ended before it was complete.')
+    case 'too-slow':
+      return new Failure(
+        'REQUEST_TIMEOUT',
+        'The body took too long to arrive: Tollgate waits a minute, and a second more for each 100 KB that it has received. Send it faster, or send less.',
+      )
+    case 'no-room': {
+      const why = 'Tollgate is being sent too many large requests at once to take this one. Retry in a moment.'
+      return new Failure('OVERLOADED', why, { retryAfterMs: Math.round(retryMinMs + random() * retrySpreadMs) })
+    }
+  }
 }
 
 /** The path that requests are matched and authorised by: as it was sent, up to the query. */

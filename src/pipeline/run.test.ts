@@ -13,7 +13,6 @@ import { createHealth } from '../routing/health.ts'
 import { createStickyRoutes } from '../routing/sticky.ts'
 import { createLog } from '../telemetry/log.ts'
 import type { GenerationKeys } from '../tenancy/idempotency.ts'
-import { createBodyRoom } from '../wire/read-body.ts'
 import { createCountTokens } from './count-tokens.ts'
 import { createTicker } from './deadline.ts'
 import { InputRatios } from './estimate.ts'
@@ -85,7 +84,6 @@ const deps: RunDependencies = {
   credentials: { find: () => new Map() },
   idempotencyKeys: {} as GenerationKeys,
   random: () => 0,
-  bodyRoom: createBodyRoom(1024 * 1024),
   ratios: new InputRatios(),
   requests: { write: () => {} },
   observe: () => {},

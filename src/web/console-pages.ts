@@ -5,10 +5,10 @@ import type { Clock } from '../kernel/clock.ts'
 import { Failure, retryHeaders } from '../kernel/failure.ts'
 import type { PersonId } from '../kernel/ids.ts'
 import type { Answer } from '../pipeline/answer.ts'
-import { type ClientRequest, pathOf, queryOf } from '../pipeline/client-request.ts'
+import { bodyFailure, type ClientRequest, pathOf, queryOf } from '../pipeline/client-request.ts'
 import { isStoreUnavailable } from '../store/sql-error.ts'
 import type { Principal } from '../tenancy/principal.ts'
-import { readBody } from '../wire/read-body.ts'
+import { BodyFault, readBody } from '../wire/read-body.ts'
 import type { Accounts } from './accounts.ts'
 import { firstCalls } from './first-calls.ts'
 import { isAnswerTo, type Oidc } from './oidc.ts'
@@ -336,8 +336,9 @@ type AccountCredentials =
 type Credentials = { readonly link: string } | { readonly token: string } | AccountCredentials
 
 async function readCredentials(request: ClientRequest): Promise<Credentials | Failure> {
-  const body = await readBody(request, { bytesMax: bodyBytesMax })
-  const value: unknown = body instanceof Uint8Array ? parseJson(new TextDecoder().decode(body)) : undefined
+  const body = await readBody(request, bodyBytesMax)
+  if (body instanceof BodyFault) return bodyFailure(body, 'The body is larger than 4 KiB. Send only the credentials.')
+  const value = parseJson(new TextDecoder().decode(body))
   if (typeof value === 'object' && value !== null) {
     const { email, invitation, name = '', password } = value as Record<string, unknown>
     if (typeof password === 'string' && typeof email === 'string') {

@@ -68,42 +68,64 @@ export function specialMarks(four: number): number {
   return ((four - 0x20202020) | ((four ^ 0x22222222) - 0x01010101) | ((four ^ 0x5c5c5c5c) - 0x01010101)) & ~four
 }
 
-// Bytes that arrive in pieces, collected in one growing array. A list of pieces would be simpler, but a peer that sends
-// single bytes would then cost a hundred times what it sent.
+// Bytes that arrive in pieces, collected in blocks. A list of pieces would be simpler, but a peer that sends single bytes
+// would then cost a hundred times what it sent; one array that doubles would cost three times what it holds.
 
-const capacityMin = 1024
+const blockMin = 1024
+const blockMax = 1024 * 1024
+const noBytes = new Uint8Array(0)
 
 export class ByteBuffer {
-  #bytes: Uint8Array<ArrayBuffer>
+  /** Blocks that are full. */
+  #blocks: Uint8Array[] = []
+  #block: Uint8Array<ArrayBuffer> = noBytes
+  /** Bytes in the last block. */
+  #used = 0
   #length = 0
-
-  /** `capacity`: the expected size. */
-  constructor(capacity = 0) {
-    this.#bytes = new Uint8Array(capacity)
-  }
 
   get length(): number {
     return this.#length
   }
 
   append(piece: Uint8Array): void {
-    const needed = this.#length + piece.length
-    if (needed > this.#bytes.length) {
-      const grown = new Uint8Array(Math.max(capacityMin, needed, this.#bytes.length * 2))
-      grown.set(this.#bytes.subarray(0, this.#length))
-      this.#bytes = grown
+    const room = this.#block.length - this.#used
+    if (piece.length <= room) this.#fill(piece)
+    else {
+      if (room > 0) this.#fill(piece.subarray(0, room))
+      if (this.#used > 0) this.#blocks.push(this.#block)
+      const left = piece.length - room
+      this.#block = new Uint8Array(Math.max(blockMin, left, Math.min(this.#length, blockMax)))
+      this.#used = 0
+      this.#fill(room > 0 ? piece.subarray(room) : piece)
     }
-    this.#bytes.set(piece, this.#length)
-    this.#length = needed
+  }
+
+  #fill(bytes: Uint8Array): void {
+    this.#block.set(bytes, this.#used)
+    this.#used += bytes.length
+    this.#length += bytes.length
   }
 
   /** Returns what was collected and starts again; the bytes belong to the caller. */
   take(): Uint8Array<ArrayBuffer> {
-    const taken = this.#bytes.subarray(0, this.#length)
-    this.#bytes = new Uint8Array(0)
-    this.#length = 0
+    const last = this.#block.subarray(0, this.#used)
+    const taken = this.#blocks.length === 0 ? last : joined(this.#blocks, last, this.#length)
+    if (this.#blocks.length > 0) this.#blocks = []
+    this.#block = noBytes
+    this.#used = this.#length = 0
     return taken
   }
+}
+
+function joined(blocks: readonly Uint8Array[], last: Uint8Array, length: number): Uint8Array<ArrayBuffer> {
+  const whole = new Uint8Array(length)
+  let at = 0
+  for (const block of blocks) {
+    whole.set(block, at)
+    at += block.length
+  }
+  whole.set(last, at)
+  return whole
 }
 
 // UTF-8.

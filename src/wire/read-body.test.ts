@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'bun:test'
 import { connect, createServer, type Socket } from 'node:net'
-import { BodyFault, type BodyRoom, createBodyRoom, readBody, readResponseBody, readResponseStart } from './read-body.ts'
+import { BodyFault, readBody, readResponseBody, readResponseStart } from './read-body.ts'
 
 type Outcome = number | BodyFault['reason']
 const cleanups: (() => void)[] = []
@@ -10,13 +10,13 @@ afterEach(() => {
 })
 
 /** A server that reads one body; `outcome` is the length it read or why it did not. */
-function bodyServer(bytesMax: number, room?: BodyRoom): { open(head: string): Socket; outcome: Promise<Outcome> } {
+function bodyServer(bytesMax: number): { open(head: string): Socket; outcome: Promise<Outcome> } {
   const { promise: outcome, resolve, reject } = Promise.withResolvers<Outcome>()
   const server = Bun.serve({
     port: 0,
     hostname: '127.0.0.1',
     async fetch(request) {
-      const reading = Promise.resolve(readBody(request, { bytesMax, ...(room && { room }) }))
+      const reading = Promise.resolve(readBody(request, bytesMax))
       const body = await reading.catch((error: unknown) => {
         reject(error)
         return new Uint8Array(0)
@@ -72,7 +72,7 @@ describe('a request body', () => {
   test('that is large is read in pieces, and aborted where it breaks off', async () => {
     const mebibyte = 1024 * 1024
     for (const sent of [3 * mebibyte, 2 * mebibyte]) {
-      const { open, outcome } = bodyServer(4 * mebibyte, createBodyRoom(4 * mebibyte))
+      const { open, outcome } = bodyServer(4 * mebibyte)
       const socket = open(`Content-Length: ${3 * mebibyte}`)
       socket.write(new Uint8Array(sent), () => sent < 3 * mebibyte && socket.end())
       expect(await outcome).toBe(sent < 3 * mebibyte ? 'aborted' : sent)
@@ -88,26 +88,32 @@ describe('a request body', () => {
         else controller.close()
       },
     })
-    const body = await readBody(new Request('http://x', { method: 'POST', body: stream }), { bytesMax: 5000 })
+    const body = await readBody(new Request('http://x', { method: 'POST', body: stream }), 5000)
     expect(new TextDecoder().decode(body as Uint8Array)).toBe(`a${'bc'.repeat(2000)}é`)
   })
 
   test('is measured if the request was made in this process, whatever its length header says', async () => {
     const request = new Request('http://x', { method: 'POST', body: '0123456789', headers: { 'content-length': '3' } })
-    expect(await readBody(request, { bytesMax: 5 })).toEqual(new BodyFault('too-large'))
+    expect(await readBody(request, 5)).toEqual(new BodyFault('too-large'))
   })
 
   test('is read up to the limit if its announced length is not a number', async () => {
     const silent = new ReadableStream<Uint8Array>({ start: (controller) => controller.enqueue(new Uint8Array(6)) })
     const headers = { 'content-length': '3, 3' }
     const request = new Request('http://x', { method: 'POST', body: silent, headers })
-    expect(await readBody(request, { bytesMax: 5 })).toEqual(new BodyFault('too-large'))
+    expect(await readBody(request, 5)).toEqual(new BodyFault('too-large'))
+  })
+
+  test('that the server gives up fails for the reason that it gave', async () => {
+    const reason = new BodyFault('too-slow')
+    const failing = new ReadableStream({ pull: () => Promise.reject(reason) })
+    expect(await readBody(new Request('http://x', { method: 'POST', body: failing }), 5)).toBe(reason)
   })
 
   test('is aborted if its source fails', async () => {
     const failing = new ReadableStream({ pull: () => Promise.reject(new Error('gone')) })
     const request = new Request('http://x', { method: 'POST', body: failing })
-    expect(await readBody(request, { bytesMax: 5 })).toEqual(new BodyFault('aborted'))
+    expect(await readBody(request, 5)).toEqual(new BodyFault('aborted'))
   })
 })
 
@@ -229,77 +235,4 @@ describe('an answer from a provider', () => {
   test('without a body is empty', async () => {
     expect(await readResponseBody(new Response(null, { status: 204 }), 5)).toEqual(new Uint8Array(0))
   })
-})
-
-const kibibyte = 1024
-const bytesMax = 1024 * kibibyte
-
-/** A body that is sent piece by piece, with or without saying how much is to come. */
-function upload(announced?: number) {
-  const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>()
-  const writer = writable.getWriter()
-  const headers: Record<string, string> = announced === undefined ? {} : { 'content-length': String(announced) }
-  return {
-    request: new Request('http://gateway/', { method: 'POST', body: readable, headers }),
-    send: (bytes: number) => writer.write(new Uint8Array(bytes)),
-    end: () => writer.close(),
-    cut: () => writer.abort(new Error('cut')),
-  }
-}
-
-const outcome = (body: Uint8Array | BodyFault) => (body instanceof BodyFault ? body.reason : body.length)
-
-test('reserves the announced length before the first byte, and frees it after the last', async () => {
-  const room = createBodyRoom(300 * kibibyte)
-  const [first, second, third] = [upload(200 * kibibyte), upload(200 * kibibyte), upload(200 * kibibyte)]
-  const reading = readBody(first.request, { bytesMax, room })
-  expect(outcome(await readBody(second.request, { bytesMax, room }))).toBe('no-room')
-  void first.send(200 * kibibyte)
-  void first.end()
-  expect(outcome(await reading)).toBe(200 * kibibyte)
-  void third.send(200 * kibibyte)
-  void third.end()
-  expect(outcome(await readBody(third.request, { bytesMax, room }))).toBe(200 * kibibyte)
-})
-
-test('a large one takes room as it comes, however much it announces', async () => {
-  const room = createBodyRoom(2048 * kibibyte)
-  const limits = { bytesMax: 32 * bytesMax, room }
-  const [slow, other] = [upload(4096 * kibibyte), upload(1024 * kibibyte)]
-  const reading = readBody(slow.request, limits)
-  await slow.send(100 * kibibyte)
-  void other.send(1024 * kibibyte)
-  void other.end()
-  expect(outcome(await readBody(other.request, limits))).toBe(1024 * kibibyte)
-  // No other body is being read now.
-  void slow.send(3996 * kibibyte)
-  void slow.end()
-  expect(outcome(await reading)).toBe(4096 * kibibyte)
-})
-
-test('a body of unknown length takes room as it grows, and gives all of it back when it is cut off or refused', async () => {
-  const room = createBodyRoom(300 * kibibyte)
-  for (let time = 0; time < 3; time++) {
-    const [large, growing] = [upload(200 * kibibyte), upload()]
-    const readings = [readBody(large.request, { bytesMax, room }), readBody(growing.request, { bytesMax, room })]
-    void growing.send(90 * kibibyte).catch(() => {})
-    void growing.send(90 * kibibyte).catch(() => {})
-    expect(outcome((await readings[1]) as Uint8Array)).toBe('no-room')
-    void large.cut().catch(() => {})
-    expect(outcome((await readings[0]) as Uint8Array)).toBe('aborted')
-  }
-})
-
-test('small bodies need no room, and one alone is let in whatever its size', async () => {
-  const room = createBodyRoom(100 * kibibyte)
-  const large = upload(200 * kibibyte)
-  const reading = readBody(large.request, { bytesMax, room })
-  for (const small of [upload(64 * kibibyte), upload()]) {
-    void small.send(64 * kibibyte)
-    void small.end()
-    expect(outcome(await readBody(small.request, { bytesMax, room }))).toBe(64 * kibibyte)
-  }
-  void large.send(200 * kibibyte)
-  void large.end()
-  expect(outcome(await reading)).toBe(200 * kibibyte)
 })

@@ -36,93 +36,29 @@ export interface BodyPiece {
   readonly value?: Uint8Array | undefined
 }
 
-// How much of unfinished bodies may be in memory together. The memory watch samples the process only now and then; a
-// hundred clients that send a large body at once would fill it between two samples.
-
-export type BodyRoom = ReturnType<typeof createBodyRoom>
-
-export function createBodyRoom(bytesMax: number) {
-  let taken = 0
-  return {
-    /** Takes room for more bytes of a body that already `has` some; false if there is none. */
-    take(bytes: number, has: number): boolean {
-      // A single body is always admitted: bodies have their own limit.
-      if (taken > has && taken + bytes > bytesMax) return false
-      taken += bytes
-      return true
-    },
-    giveBack(bytes: number): void {
-      taken -= bytes
-    },
-  }
-}
-
-export interface BodyLimits {
-  readonly bytesMax: number
-  /** Shared by all bodies that are being read; absent = there is always room. */
-  readonly room?: BodyRoom
-}
-
+/** Why a body was not read. The server gives up those that come too slowly, and those for which it has no room. */
 export class BodyFault {
-  constructor(readonly reason: 'too-large' | 'aborted' | 'no-room') {}
+  constructor(readonly reason: 'too-large' | 'aborted' | 'too-slow' | 'no-room') {}
 }
-
-/** Up to this a body takes no room: it comes in a piece or two, and costs no more than its connection does anyway. */
-const smallBytes = 64 * 1024
 
 /** Never rejects: a client that goes away in the middle is an expected outcome. */
 export function readBody(
   request: Message & { readonly bodyUsed: boolean },
-  limits: BodyLimits,
+  bytesMax: number,
 ): Uint8Array<ArrayBuffer> | BodyFault | Promise<Uint8Array<ArrayBuffer> | BodyFault> {
   assert(!request.bodyUsed, 'a body is read once')
   const whole = request.takeWhole?.()
-  if (whole) return whole.length > limits.bytesMax ? tooLarge : (whole as Uint8Array<ArrayBuffer>)
+  if (whole) return whole.length > bytesMax ? tooLarge : (whole as Uint8Array<ArrayBuffer>)
   const announced = announcedLength(request.headers)
-  if (announced !== undefined && announced > limits.bytesMax) return Promise.resolve(tooLarge)
-  const { bytesMax, room } = limits
-  if (announced !== undefined && announced <= smallBytes) {
-    return request.bytes().then(
-      (bytes) => (bytes.length > bytesMax ? tooLarge : (bytes as Uint8Array<ArrayBuffer>)),
-      () => aborted,
-    )
-  }
-  const reading = room ? readInRoom(request, announced, bytesMax, room) : readWithin(request, announced, bytesMax)
-  return reading.then(
-    (body) => (body === 'too-large' ? tooLarge : body === 'no-room' ? noRoom : body),
-    () => aborted,
+  if (announced !== undefined && announced > bytesMax) return tooLarge
+  return readWithin(request, announced, bytesMax).then(
+    (body) => (body === 'too-large' ? tooLarge : body),
+    (error) => (error instanceof BodyFault ? error : aborted),
   )
 }
 
 const tooLarge = new BodyFault('too-large')
 const aborted = new BodyFault('aborted')
-const noRoom = new BodyFault('no-room')
-
-/**
- * A large body takes room as it comes: one that is announced and then sent drop by drop must not keep out the others. What
- * is read whole is not seen before it has all arrived, and takes room for all of it at once.
- */
-function readInRoom(
-  request: Message,
-  announced: number | undefined,
-  bytesMax: number,
-  room: BodyRoom,
-): Promise<Uint8Array<ArrayBuffer> | 'too-large' | 'no-room'> {
-  if (announced !== undefined && announced <= readWholeMax) {
-    if (!room.take(announced, 0)) return Promise.resolve('no-room')
-    return readWithin(request, announced, bytesMax).finally(() => room.giveBack(announced))
-  }
-  if (request.body === null) return Promise.resolve(new Uint8Array(0))
-  let taken = 0
-  const refusal = (length: number) => {
-    if (length > bytesMax) return 'too-large'
-    if (length <= smallBytes) return undefined
-    if (!room.take(length - taken, taken)) return 'no-room'
-    taken = length
-    return undefined
-  }
-  return readUnless(refusal, request.body, announced).finally(() => room.giveBack(taken))
-}
 
 /** Above this a body is read in pieces though its length is known, so that the caller can see that it arrives. */
 const readWholeMax = 1024 * 1024
@@ -208,10 +144,9 @@ function readCapped(
 async function readUnless<Why extends string>(
   refusal: (length: number, piece: Uint8Array) => Why | undefined,
   body: MessageBody,
-  announced?: number,
 ): Promise<Uint8Array<ArrayBuffer> | Why> {
   const reader = body.getReader()
-  const collected = new ByteBuffer(announced)
+  const collected = new ByteBuffer()
   for (;;) {
     const { done, value } = await reader.read()
     if (done || !value) return collected.take()

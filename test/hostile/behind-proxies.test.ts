@@ -22,6 +22,8 @@ const server = new HttpServer({
   clock: systemClock,
   idleSeconds: 60,
   connectionsMax: 1_000,
+  requestsMax: 1_000,
+  bodiesBytesMax: () => 2 ** 30,
   async serve(request) {
     const place = served.push(request.url) - 1
     // A body that turns out not to be HTTP is answered too.

@@ -6,17 +6,20 @@ import { runSlowClients, type SlowResult } from './slow-clients.ts'
 
 const usage = `npm run besiege -- [options]
   --headers N    clients that never end their headers (2000)
+  --bodies N     clients that never end their bodies (2000)
   --readers N    clients that hardly read their answers (500)
   --requests N   good requests beside them (20000)`
 
 const values = scriptOptions(usage, {
   headers: { type: 'string', default: '2000' },
+  bodies: { type: 'string', default: '2000' },
   readers: { type: 'string', default: '500' },
   requests: { type: 'string', default: '20000' },
 })
-const [slowHeaders, slowReaders, goodRequests] = [values.headers, values.readers, values.requests].map(Number)
-if (slowHeaders === undefined || slowReaders === undefined || goodRequests === undefined || !(goodRequests > 0)) {
-  refuseOptions('--headers, --readers and --requests take whole numbers', usage)
+const counts = { headers: Number(values.headers), bodies: Number(values.bodies), readers: Number(values.readers) }
+const goodRequests = Number(values.requests)
+if (!Object.values(counts).every(Number.isInteger) || !(goodRequests > 0)) {
+  refuseOptions('--headers, --bodies, --readers and --requests take whole numbers', usage)
 }
 
 function line(name: string, result: SlowResult): string {
@@ -25,11 +28,12 @@ function line(name: string, result: SlowResult): string {
   return `${name.padEnd(10)} ${errors.length} errors  ${retried} retried  p50 ${p50Ms.toFixed(1)} ms  p99 ${p99Ms.toFixed(1)} ms  ${memory}`
 }
 
-const calm = await runSlowClients({ slowHeaders: 0, slowReaders: 0, goodRequests, isAlone: true })
+const calm = await runSlowClients({ slowHeaders: 0, slowBodies: 0, slowReaders: 0, goodRequests, isAlone: true })
 console.log(line('calm', calm))
 const besieged = await runSlowClients({
-  slowHeaders,
-  slowReaders,
+  slowHeaders: counts.headers,
+  slowBodies: counts.bodies,
+  slowReaders: counts.readers,
   goodRequests,
   isAlone: true,
   onProgress: console.log,

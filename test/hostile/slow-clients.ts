@@ -1,5 +1,5 @@
-// Clients that mean harm by being slow, in any number: some never finish their headers, some ask for long answers and
-// take a little at a time. Meanwhile others use the gateway as it is meant, and what they see is measured.
+// Clients that mean harm by being slow, in any number: some never finish their headers or their bodies, some ask for long
+// answers and take a little at a time. Meanwhile others use the gateway as it is meant, and what they see is measured.
 
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -14,9 +14,13 @@ import { wordsFor } from '../parts/upstream-words.ts'
 
 export interface SlowOptions {
   readonly slowHeaders: number
+  /** Without a key, and as soon as one is turned away there is another. */
+  readonly slowBodies: number
   readonly slowReaders: number
   /** Good requests, some at a time, while the slow ones are there. */
   readonly goodRequests: number
+  /** How many files the gateway may open; absent = as many as this process. */
+  readonly files?: number
   /** The machine has no other load. */
   readonly isAlone?: boolean
   onProgress?(text: string): void
@@ -29,6 +33,8 @@ export interface SlowResult {
   readonly retried: number
   readonly p50Ms: number
   readonly p99Ms: number
+  /** Answers of `/healthz` meanwhile, each on a connection of its own, by status. */
+  readonly probes: Readonly<Record<string, number>>
   /** How many slow ones the gateway still bore at the end. */
   readonly openHeaders: number
   readonly openReaders: number
@@ -41,6 +47,8 @@ const goodAtOnce = 8
 /** The bytes that a slow reader is offered each time, as often as models send; it takes far less. */
 const pieceBytes = 16 * 1024
 const pieceEveryMs = 500
+/** Slow bodies that come again, each second. Hundreds at once would push out whoever has just connected. */
+const reopenedMax = 5
 /** As official clients do. */
 const retriesMax = 2
 
@@ -54,7 +62,8 @@ export async function runSlowClients(options: SlowOptions): Promise<SlowResult> 
   writeFileSync(configPath, failoverConfig([upstream.url]))
   // As the launcher does: without it the 257th stream would wait for one of the others to end.
   const prefix = ['env', 'BUN_CONFIG_MAX_HTTP_REQUESTS=65000']
-  const { isAlone = false } = options
+  const { isAlone = false, files } = options
+  if (files !== undefined) prefix.push('sh', '-c', `ulimit -n ${files} && exec "$@"`, 'sh')
   const gateway = await startCrashGateway({ dataFolder, databaseUrl: undefined, configPath }, { prefix, isAlone })
   try {
     return await besiege(gateway, options)
@@ -81,22 +90,31 @@ function startLongWinded(): Upstream {
 }
 
 async function besiege(gateway: CrashGateway, options: SlowOptions): Promise<SlowResult> {
-  const { slowHeaders, slowReaders, goodRequests, onProgress = () => {} } = options
+  const { slowHeaders, slowBodies, slowReaders, goodRequests, onProgress = () => {} } = options
   // Warm, so that what any first request needs is not counted.
   await sendGood(gateway, goodAtOnce * 4)
   const mebibytesBefore = mebibytesOf(gateway.pid)
   const headers = await many(slowHeaders, () => openSlowHeader(gateway))
   const readers = await many(slowReaders, () => openSlowReader(gateway))
-  onProgress(`${headers.length} slow headers and ${readers.length} slow readers are there`)
+  const bodies = await many(slowBodies, () => openSlowBody(gateway))
+  onProgress(
+    `${headers.length} slow headers, ${bodies.length} slow bodies and ${readers.length} slow readers are there`,
+  )
   let mebibytesMost = mebibytesBefore
   const drip = setInterval(() => {
-    for (const connection of headers) if (!connection.isClosed()) void connection.send('y')
+    for (const connection of [...headers, ...bodies]) if (!connection.isClosed()) void connection.send('y')
+    const turnedAway = bodies.flatMap((connection, at) => (connection.isClosed() ? [at] : []))
+    for (const at of turnedAway.slice(0, reopenedMax)) {
+      void openSlowBody(gateway).then((next) => (bodies[at] = next))
+    }
     for (const connection of readers) connection.resume()
     setTimeout(() => readers.forEach((connection) => void connection.pause()), 5)
     mebibytesMost = Math.max(mebibytesMost, mebibytesOf(gateway.pid))
   }, 1000)
+  const probing = startProbing(gateway)
   try {
     const { errors, times, retried } = await sendGood(gateway, goodRequests)
+    const probes = await probing.stop()
     mebibytesMost = Math.max(mebibytesMost, mebibytesOf(gateway.pid))
     const at = (share: number): number => times[Math.floor(share * (times.length - 1))] ?? 0
     const open = (connections: readonly RawConnection[]) => connections.filter((one) => !one.isClosed()).length
@@ -105,6 +123,7 @@ async function besiege(gateway: CrashGateway, options: SlowOptions): Promise<Slo
       retried,
       p50Ms: at(0.5),
       p99Ms: at(0.99),
+      probes,
       openHeaders: open(headers),
       openReaders: open(readers),
       mebibytesBefore,
@@ -112,7 +131,33 @@ async function besiege(gateway: CrashGateway, options: SlowOptions): Promise<Slo
     }
   } finally {
     clearInterval(drip)
-    for (const connection of [...headers, ...readers]) connection.leave()
+    await probing.stop()
+    for (const connection of [...headers, ...bodies, ...readers]) connection.leave()
+  }
+}
+
+/** Asks for `/healthz` again and again, as an orchestrator does. */
+function startProbing({ url }: CrashGateway) {
+  const probes: Record<string, number> = {}
+  let isOver = false
+  const probe = async (): Promise<void> => {
+    while (!isOver) {
+      const connection = await connect(url)
+      await connection.send('GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n')
+      const response = await connection.response()
+      const outcome = response === 'closed' ? response : String(response.status)
+      probes[outcome] = (probes[outcome] ?? 0) + 1
+      connection.leave()
+      await Bun.sleep(20)
+    }
+  }
+  const probing = probe()
+  return {
+    async stop() {
+      isOver = true
+      await probing
+      return probes
+    },
   }
 }
 
@@ -129,6 +174,14 @@ async function many(count: number, open: () => Promise<RawConnection>): Promise<
 async function openSlowHeader(gateway: CrashGateway): Promise<RawConnection> {
   const connection = await connect(gateway.url)
   await connection.send('POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nx-slow: ')
+  return connection
+}
+
+async function openSlowBody(gateway: CrashGateway): Promise<RawConnection> {
+  const connection = await connect(gateway.url)
+  const head =
+    'POST /console/session HTTP/1.1\r\nhost: x\r\norigin: http://x\r\ncontent-type: application/json\r\ncontent-length: 4000\r\n\r\n{'
+  await connection.send(head)
   return connection
 }
 
@@ -177,7 +230,7 @@ async function sendGood(gateway: CrashGateway, count: number): Promise<GoodTraff
 }
 
 /** Resident memory of another process; 0 where the system does not tell. */
-function mebibytesOf(pid: number): number {
+export function mebibytesOf(pid: number): number {
   try {
     const [, kibibytes = '0'] = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? []
     return Number(kibibytes) / 1024

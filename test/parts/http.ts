@@ -61,6 +61,8 @@ export function serveAnswers(handle: (request: ClientRequest) => Promise<Answer 
     clock: systemClock,
     idleSeconds: 60,
     connectionsMax: 1000,
+    requestsMax: 1000,
+    bodiesBytesMax: () => 2 ** 30,
     serve: async (request) => (await handle(request)) ?? new Answer(404, {}, 'nothing is served here'),
     onDefect: (error) => new Answer(500, {}, String(error)),
   })

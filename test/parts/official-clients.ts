@@ -60,6 +60,7 @@ const exceptionsOfAll: Readonly<Record<number, string>> = {
 }
 const exceptionsOfNewest: Readonly<Record<number, string>> = {
   ...exceptionsOfAll,
+  408: 'RequestTimeoutError',
   413: 'ContentTooLargeError',
   503: 'ServiceUnavailableError',
 }

@@ -3,7 +3,7 @@
 
 import type { SocketHandler, TCPSocketListenOptions } from 'bun'
 import { HttpServer, type ServerOptions } from '../../src/http/server/server.ts'
-import { systemClock } from '../../src/kernel/clock.ts'
+import { type Clock, systemClock } from '../../src/kernel/clock.ts'
 
 type Event = 'open' | 'data' | 'drain' | 'timeout' | 'end' | 'error' | 'close'
 
@@ -44,15 +44,20 @@ export class OwnSocket {
 }
 
 /** `tell`: what happens to the socket, as the runtime reports it. */
-export function openOwnSocket({ serve, onDefect }: Pick<ServerOptions, 'serve' | 'onDefect'>) {
+export function openOwnSocket({
+  serve,
+  onDefect,
+  clock = systemClock,
+}: Pick<ServerOptions, 'serve' | 'onDefect'> & { readonly clock?: Clock }) {
   const { listen } = Bun
   let handlers: SocketHandler<unknown> | undefined
   Bun.listen = ((options: TCPSocketListenOptions<unknown>) => {
     handlers = options.socket
     return { port: 0, stop() {} }
   }) as never
-  const place = { host: '', port: 0, sharesPort: false, idleSeconds: 60, connectionsMax: 100, clock: systemClock }
-  const server = new HttpServer({ ...place, serve, onDefect })
+  const place = { host: '', port: 0, sharesPort: false, idleSeconds: 60, clock }
+  const limits = { connectionsMax: 100, requestsMax: 100, bodiesBytesMax: () => 2 ** 30 }
+  const server = new HttpServer({ ...place, ...limits, serve, onDefect })
   Bun.listen = listen
   const socket = new OwnSocket()
   const tell = (event: Event, given?: Uint8Array | Error): void => {

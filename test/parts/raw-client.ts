@@ -61,7 +61,9 @@ class Connection implements RawConnection {
 
   send(bytes: Uint8Array | string): Promise<void> {
     if (this.#isClosed) return Promise.resolve()
-    this.#pending.push(Buffer.from(bytes))
+    // A view, so that many connections can send the same large body.
+    const { buffer, byteOffset, length } = typeof bytes === 'string' ? Buffer.from(bytes) : bytes
+    this.#pending.push(Buffer.from(buffer, byteOffset, length))
     return new Promise((resolve) => {
       this.#drained.push(resolve)
       this.flush()

@@ -130,6 +130,7 @@ const vocabulary: Readonly<Record<string, readonly [status: number, chat: string
     UNAUTHORIZED: [401, 'authentication_error', 'authentication_error', 'UNAUTHENTICATED'],
     NOT_FOUND: [404, 'not_found_error', 'not_found_error', 'NOT_FOUND'],
     METHOD_NOT_ALLOWED: [405, 'invalid_request_error', 'invalid_request_error', 'UNIMPLEMENTED'],
+    REQUEST_TIMEOUT: [408, 'invalid_request_error', 'timeout_error', 'DEADLINE_EXCEEDED'],
     UNSUPPORTED_MEDIA_TYPE: [415, 'invalid_request_error', 'invalid_request_error', 'INVALID_ARGUMENT'],
     PAYLOAD_TOO_LARGE: [413, 'invalid_request_error', 'request_too_large', 'INVALID_ARGUMENT'],
     OVERLOADED: [503, 'overloaded_error', 'overloaded_error', 'UNAVAILABLE'],

@@ -5,7 +5,7 @@ import { isUtf8 } from 'node:buffer'
 import { z } from 'zod'
 import { Failure, invalidRequest } from '../../kernel/failure.ts'
 import { nearestNames } from '../../kernel/nearest.ts'
-import type { ClientRequest } from '../../pipeline/client-request.ts'
+import { bodyFailure, type ClientRequest } from '../../pipeline/client-request.ts'
 import { BodyFault, readBody } from '../../wire/read-body.ts'
 
 const bodyBytesMax = 1024 * 1024
@@ -14,11 +14,9 @@ const depthMax = 64
 
 /** The body as JSON, not yet checked; `{}` if none was sent. */
 export async function readJson(request: ClientRequest): Promise<unknown> {
-  const bytes = await readBody(request, { bytesMax: bodyBytesMax })
+  const bytes = await readBody(request, bodyBytesMax)
   if (bytes instanceof BodyFault) {
-    throw bytes.reason === 'aborted'
-      ? invalidRequest('The body ended before it was complete.')
-      : new Failure('PAYLOAD_TOO_LARGE', 'The body is larger than 1 MiB, the maximum of the management API. Send less.')
+    throw bodyFailure(bytes, 'The body is larger than 1 MiB, the maximum of the management API. Send less.')
   }
   if (bytes.length === 0) return {}
   const mediaType = request.headers.get('content-type')

@@ -7,7 +7,7 @@ import { Failure, invalidRequest } from '../../kernel/failure.ts'
 import { createId, type RequestId } from '../../kernel/ids.ts'
 import type { Secret } from '../../kernel/secret.ts'
 import { type Answer, failureAnswer, requestIdHeaders } from '../../pipeline/answer.ts'
-import type { ClientRequest } from '../../pipeline/client-request.ts'
+import { bodyFailure, type ClientRequest } from '../../pipeline/client-request.ts'
 import { isStoreUnavailable } from '../../store/sql-error.ts'
 import type { Log } from '../../telemetry/log.ts'
 import { BodyFault, readBody } from '../../wire/read-body.ts'
@@ -112,12 +112,8 @@ function createStripeWebhook(
     // Checked before the body is read: an unsigned request is not worth reading.
     const header = request.headers.get('stripe-signature')
     if (header === null) return invalidRequest('The header Stripe-Signature is missing.', 'Stripe-Signature')
-    const body = await readBody(request, { bytesMax: bodyBytesMax })
-    if (body instanceof BodyFault) {
-      return body.reason === 'too-large'
-        ? new Failure('PAYLOAD_TOO_LARGE', 'An event may have at most 1 MiB.')
-        : invalidRequest('The connection ended before the body did.')
-    }
+    const body = await readBody(request, bodyBytesMax)
+    if (body instanceof BodyFault) return bodyFailure(body, 'An event may have at most 1 MiB.')
     const fault = checkSignature({ header, body }, settings.webhookSecret, deps.clock.now())
     if (fault) {
       logForgery(fault)

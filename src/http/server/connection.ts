@@ -3,16 +3,22 @@
 // table below and nothing else; bytes are read in request-reader.ts and written in answer-writer.ts.
 
 import type { Socket } from 'bun'
+import type { Clock } from '../../kernel/clock.ts'
 import { type Answer, type AnswerSink, type AnswerStream, BrokenOff } from '../../pipeline/answer.ts'
 import { HttpFault } from '../../wire/http-message.ts'
+import { BodyFault } from '../../wire/read-body.ts'
 import type { ConnectionControl } from '../handler.ts'
 import { AnswerWriter, continueLine, headOf, isBodyless, malformedHeader, refusalBytes } from './answer-writer.ts'
 import { IncomingRequest, type RequestConnection } from './incoming-request.ts'
 import { isKept, RequestReader, refusalOf } from './request-reader.ts'
 
 export interface ConnectionOptions {
-  /** How long a connection may be silent within a request and before the first; between requests, twelve times as long. */
+  /**
+   * How long a connection may be silent within a request and before the first; between requests, twelve times as long. Also
+   * the time that a head may take, and a body without its share for `bodyBytesPerMs`.
+   */
   readonly idleSeconds: number
+  readonly clock: Clock
   serve(request: IncomingRequest, socket: ConnectionControl): Answer | Promise<Answer>
   /** The answer to an unexpected error; its details go to the log, never to the caller. */
   onDefect(error: unknown): Answer
@@ -21,12 +27,21 @@ export interface ConnectionOptions {
 /** The part of the server that its connections use. */
 export interface ConnectionServer {
   readonly options: ConnectionOptions
-  /** The number of requests being answered. */
+  /** The number of requests that have arrived completely and are being answered. */
   running: number
+  /** As many are running as may. */
+  readonly isFull: boolean
   /** Every request that begins now is the last one on its connection. */
   readonly isLeaving: boolean
   dateLine(): string
   opened(connection: ServerConnection): void
+  /** From now on the client has to send something; connections that wait longest are the first to give way. */
+  waits(connection: ServerConnection): void
+  /** It has, or its request was given up. */
+  waitsNoMore(connection: ServerConnection): void
+  /** Counts bytes of a body that is not complete. Returns whether there is room for them. */
+  hold(connection: ServerConnection, bytes: number): boolean
+  release(bytes: number): void
   /** Everything was sent, and only the client can still close. */
   lingers(connection: ServerConnection): void
   closed(connection: ServerConnection): void
@@ -74,8 +89,10 @@ type Event =
 interface Row {
   /** What happens to bytes that arrive. */
   readonly bytes: 'read' | 'keep' | 'drop'
-  /** Whether a request is being answered. */
-  readonly answers: 0 | 1
+  /** Whether the client has to send something first. */
+  readonly waits: boolean
+  /** Whether a request has arrived and is being answered. */
+  readonly runs: 0 | 1
   /** An event that is missing here cannot happen; if it does, that is a defect. */
   readonly next: Readonly<Partial<Record<Event, State>>>
 }
@@ -84,13 +101,15 @@ interface Row {
 const table: Readonly<Record<State, Row>> = {
   idle: {
     bytes: 'read',
-    answers: 0,
+    waits: true,
+    runs: 0,
     next: { begin: 'head', request: 'receiving', fault: 'closing', stop: 'closing' },
   },
-  head: { bytes: 'read', answers: 0, next: { request: 'receiving', fault: 'closing', stop: 'head' } },
+  head: { bytes: 'read', waits: true, runs: 0, next: { request: 'receiving', fault: 'closing', stop: 'head' } },
   receiving: {
     bytes: 'read',
-    answers: 1,
+    waits: true,
+    runs: 0,
     next: {
       complete: 'received',
       fault: 'broken',
@@ -101,19 +120,35 @@ const table: Readonly<Record<State, Row>> = {
   },
   received: {
     bytes: 'keep',
-    answers: 1,
+    waits: false,
+    runs: 1,
     next: { answer: 'flushing', 'last answer': 'closing', stop: 'received' },
   },
-  broken: { bytes: 'drop', answers: 1, next: { 'last answer': 'closing', stop: 'broken' } },
-  discarding: { bytes: 'read', answers: 0, next: { complete: 'flushing', fault: 'closing', stop: 'closing' } },
-  flushing: { bytes: 'keep', answers: 0, next: { taken: 'idle', stop: 'closing' } },
-  closing: { bytes: 'drop', answers: 0, next: { taken: 'lingering', stop: 'closing' } },
-  lingering: { bytes: 'drop', answers: 0, next: {} },
-  closed: { bytes: 'drop', answers: 0, next: {} },
+  broken: { bytes: 'drop', waits: false, runs: 1, next: { 'last answer': 'closing', stop: 'broken' } },
+  discarding: {
+    bytes: 'read',
+    waits: true,
+    runs: 0,
+    next: { complete: 'flushing', fault: 'closing', stop: 'closing' },
+  },
+  flushing: { bytes: 'keep', waits: false, runs: 0, next: { taken: 'idle', stop: 'closing' } },
+  closing: { bytes: 'drop', waits: false, runs: 0, next: { taken: 'lingering', stop: 'closing' } },
+  lingering: { bytes: 'drop', waits: false, runs: 0, next: {} },
+  closed: { bytes: 'drop', waits: false, runs: 0, next: {} },
 }
 
 /** Bytes of requests that were sent before the last one was answered; above them the socket is not read. */
 const earlyMax = 64 * 1024
+/**
+ * What a client has to send of a body after the idle time, which every body has: 100 KB a second, as an uplink of 1 Mbit/s
+ * does. By what has arrived and not by what was announced, so that nobody gets hours by announcing a gigabyte.
+ */
+const bodyBytesPerMs = 100
+/** How far a body may be behind that before it has to give way to others. */
+const slowMs = 5_000
+const tooSlow = new BodyFault('too-slow')
+const noRoom = new BodyFault('no-room')
+const evicted = new HttpFault('it had not arrived completely when the gateway ran out of connections', 408)
 /** How long a client that was sent its last answer may take to close its side. */
 const lingerSeconds = 8
 /**
@@ -135,8 +170,15 @@ export class ServerConnection implements ConnectionControl, AnswerSink, RequestC
   #isLast = false
   /** What the client sent before its last request was answered. */
   #early: Uint8Array | undefined
-  #isPaused = false
-  /** How long it may be silent; 0 = for ever. */
+  /** When reading was paused, on the monotonic clock; undefined = it is not. */
+  #pausedMs: number | undefined
+  /** Since when the rest of a body is awaited, without the time in which reading was paused; undefined = none is. */
+  #bodySinceMs: number | undefined
+  /** How much of that body has arrived. */
+  #bodyBytes = 0
+  /** How much of it the server counts. */
+  #heldBytes = 0
+  /** How long it may be silent when no body is awaited; 0 = for ever. */
   #idleSeconds: number
   /** How often the idle time has passed since the last request; before the first it may not. */
   #silences = silencesMax
@@ -161,8 +203,12 @@ export class ServerConnection implements ConnectionControl, AnswerSink, RequestC
   }
 
   #enter(state: State): void {
-    this.server.running += table[state].answers - table[this.#state].answers
+    const before = table[this.#state]
+    const { waits, runs } = table[state]
+    this.server.running += runs - before.runs
     this.#state = state
+    if (waits !== before.waits) waits ? this.server.waits(this) : this.server.waitsNoMore(this)
+    if (this.#bodySinceMs !== undefined && state !== 'receiving') this.#leaveBody(state)
     if (state === 'flushing') {
       this.#reader.reset()
       if (this.#writer.isDrained) this.#readNext()
@@ -182,10 +228,6 @@ export class ServerConnection implements ConnectionControl, AnswerSink, RequestC
     return this.#state !== 'lingering' && this.#state !== 'closed'
   }
 
-  get isIdle(): boolean {
-    return this.#state === 'idle'
-  }
-
   // ── For the server ──
 
   stop(): void {
@@ -193,10 +235,24 @@ export class ServerConnection implements ConnectionControl, AnswerSink, RequestC
     this.#change('stop')
   }
 
+  /** Gives its place to a connection that is new. */
+  evict(): void {
+    const isUnanswered = this.#state === 'head' || (this.#state === 'receiving' && !this.#stream)
+    if (!isUnanswered) return this.close()
+    this.#writer.send(refusalBytes(evicted))
+    this.socket.end()
+    this.closed()
+  }
+
+  /** Gives up the body that is arriving, if it arrives slowly, for the bodies of others. */
+  giveWayIfSlow(): void {
+    if (this.#state === 'receiving' && this.#behindMs() > slowMs) this.#refuse(noRoom)
+  }
+
   /** A whole answer that the system has taken still reaches the client; part of one is reset, so that it does not look whole. */
   close(): void {
     if (this.#state === 'closed') return
-    if (table[this.#state].answers > 0 || !this.#writer.isDrained) this.socket.terminate()
+    if (this.#request || !this.#writer.isDrained) this.socket.terminate()
     else this.socket.end()
     this.closed()
   }
@@ -209,7 +265,7 @@ export class ServerConnection implements ConnectionControl, AnswerSink, RequestC
 
   timeout(seconds: number): void {
     this.#idleSeconds = seconds
-    if (this.#isOpen) this.socket.timeout(seconds)
+    if (this.#isOpen && this.#bodySinceMs === undefined) this.socket.timeout(seconds)
   }
 
   get address(): string | undefined {
@@ -217,17 +273,28 @@ export class ServerConnection implements ConnectionControl, AnswerSink, RequestC
   }
 
   pause(): void {
-    if (!this.#isPaused && this.#isOpen) this.socket.pause()
-    this.#isPaused = true
+    if (this.#pausedMs !== undefined || !this.#isOpen) return
+    this.#pausedMs = this.#nowMs()
+    this.socket.pause()
+    // A client whose bytes are not read cannot send more.
+    if (this.#bodySinceMs !== undefined) this.socket.timeout(0)
   }
 
   resume(): void {
-    if (this.#isPaused && this.#isOpen) this.socket.resume()
-    this.#isPaused = false
+    if (this.#pausedMs === undefined || !this.#isOpen) return
+    const pausedMs = this.#nowMs() - this.#pausedMs
+    this.#pausedMs = undefined
+    this.socket.resume()
+    if (this.#bodySinceMs === undefined) return
+    this.#bodySinceMs += pausedMs
+    this.#arm()
   }
 
+  /** The client waited for this, and its time to send the body starts now. */
   sendContinue(): void {
-    if (this.#state === 'receiving') this.#writer.send(continueLine)
+    if (this.#state !== 'receiving') return
+    this.#writer.send(continueLine)
+    if (this.#bodySinceMs !== undefined) this.#bodySinceMs = this.#nowMs()
   }
 
   // ── From the socket ──
@@ -249,6 +316,7 @@ export class ServerConnection implements ConnectionControl, AnswerSink, RequestC
 
   timedOut(): void {
     if (this.#state === 'idle' && ++this.#silences < silencesMax) this.#arm()
+    else if (this.#bodySinceMs !== undefined) this.#refuse(tooSlow)
     else this.close()
   }
 
@@ -266,12 +334,17 @@ export class ServerConnection implements ConnectionControl, AnswerSink, RequestC
 
   /** Something was received or sent. */
   #arm(): void {
-    if (this.#idleSeconds > 0) this.socket.timeout(this.#idleSeconds)
+    const seconds = this.#bodySinceMs === undefined ? this.#idleSeconds : this.#bodySecondsLeft()
+    if (seconds > 0) this.socket.timeout(seconds)
+  }
+
+  #nowMs(): number {
+    return this.server.options.clock.monotonicMs()
   }
 
   // ── Reading ──
 
-  /** The head of a request has to arrive within the time that a connection may be silent; its body, piece by piece. */
+  /** The head of a request has to arrive within the time that a connection may be silent; a body has more with each piece. */
   #read(bytes: Uint8Array): void {
     const reader = this.#reader
     let piece: Uint8Array
@@ -282,29 +355,77 @@ export class ServerConnection implements ConnectionControl, AnswerSink, RequestC
       return this.#refuse(fault)
     }
     const { head } = reader
+    if (this.#state === 'receiving' || this.#state === 'discarding') return this.#readBody(piece)
     if (this.#state === 'idle' || head) this.#arm()
     if (!head) {
-      if (this.#state === 'idle' && reader.hasBegun) this.#change('begin')
+      if (this.#state === 'idle' && reader.hasBegun) {
+        this.#change('begin')
+        this.server.waits(this)
+      }
       return
     }
-    if (this.#state === 'receiving' || this.#state === 'discarding') return this.#readBody(piece)
     const refusal = refusalOf(head)
     if (refusal) return this.#refuse(refusal)
     const request = new IncomingRequest(head, this, piece.length > 0 || !reader.isComplete)
     this.#request = request
     if (!isKept(head) || this.server.isLeaving) this.#isLast = true
     this.#change('request')
+    if (!reader.isComplete) this.#awaitBody()
     this.#readBody(piece)
     void this.#serve(request)
   }
 
   /** Without a request, it was answered and the rest of its body is thrown away. */
   #readBody(piece: Uint8Array): void {
+    if (!this.#reader.isComplete) {
+      const fault = this.#bodyFault(piece.length)
+      if (fault) return this.#refuse(fault)
+    } else if (this.#heldBytes > 0 && this.server.isFull) return this.#refuse(noRoom)
     this.#request?.receive(piece)
     if (!this.#reader.isComplete) return
     this.#request?.complete()
     if (this.#reader.rest.length > 0) this.#keepEarly(this.#reader.rest)
     this.#change('complete')
+  }
+
+  /** The body comes in more than one piece. */
+  #awaitBody(): void {
+    this.#bodySinceMs = this.#nowMs()
+    this.#bodyBytes = 0
+    this.server.waits(this)
+  }
+
+  /** Counts bytes of a body that is not complete. */
+  #bodyFault(bytes: number): BodyFault | undefined {
+    this.#bodyBytes += bytes
+    const seconds = this.#bodySecondsLeft()
+    if (seconds < 0) return tooSlow
+    if (seconds > 0) this.socket.timeout(seconds)
+    if (this.#state !== 'receiving') return undefined
+    this.#heldBytes += bytes
+    return this.server.hold(this, bytes) ? undefined : noRoom
+  }
+
+  /** How much longer the body has taken than its bytes account for. */
+  #behindMs(): number {
+    return this.#nowMs() - (this.#bodySinceMs ?? 0) - this.#bodyBytes / bodyBytesPerMs
+  }
+
+  /** Until the client has to send something; negative = it is too late, 0 = for ever. */
+  #bodySecondsLeft(): number {
+    const { idleSeconds } = this.server.options
+    if (idleSeconds === 0) return 0
+    const left = idleSeconds - this.#behindMs() / 1000
+    return left > 0 ? Math.min(idleSeconds, Math.ceil(left)) : -1
+  }
+
+  /** Nothing of the body is kept by the server any more. */
+  #leaveBody(state: State): void {
+    if (this.#heldBytes > 0) this.server.release(this.#heldBytes)
+    this.#heldBytes = 0
+    if (state === 'discarding') return
+    this.#bodySinceMs = undefined
+    this.timeout(this.#idleSeconds)
   }
 
   #keepEarly(bytes: Uint8Array): void {
@@ -333,11 +454,11 @@ export class ServerConnection implements ConnectionControl, AnswerSink, RequestC
     })
   }
 
-  #refuse(fault: HttpFault): void {
+  #refuse(fault: HttpFault | BodyFault): void {
     this.#isLast = true
     if (this.#state === 'receiving') this.#request?.fail(fault)
     // The rest of a request that was answered needs no second answer.
-    else if (this.#state !== 'discarding') this.#writer.send(refusalBytes(fault))
+    else if (fault instanceof HttpFault && this.#state !== 'discarding') this.#writer.send(refusalBytes(fault))
     this.#change('fault')
   }
 

@@ -1,8 +1,10 @@
 import { afterAll, expect, test } from 'bun:test'
+import { createJumpClock } from '../../../test/parts/jump-clock.ts'
 import { openOwnSocket } from '../../../test/parts/own-socket.ts'
 import { connect, type RawConnection } from '../../../test/parts/raw-client.ts'
 import { systemClock } from '../../kernel/clock.ts'
 import { Answer, type AnswerSink, type AnswerStream, BrokenOff } from '../../pipeline/answer.ts'
+import { BodyFault } from '../../wire/read-body.ts'
 import type { IncomingRequest } from './incoming-request.ts'
 import { HttpServer, type ServerOptions } from './server.ts'
 
@@ -22,12 +24,10 @@ afterAll(() => {
 
 const showDefect = (error: unknown) => new Answer(500, {}, String(error))
 
-function start(
-  serve: (request: IncomingRequest) => Answer | Promise<Answer>,
-  { idleSeconds = 60, connectionsMax = 10_000, onDefect = showDefect }: Partial<ServerOptions> = {},
-) {
-  const place = { host: '127.0.0.1', port: 0, sharesPort: false, idleSeconds, connectionsMax, clock: systemClock }
-  const server = new HttpServer({ ...place, serve, onDefect })
+function start(serve: (request: IncomingRequest) => Answer | Promise<Answer>, options: Partial<ServerOptions> = {}) {
+  const place = { host: '127.0.0.1', port: 0, sharesPort: false, idleSeconds: 60, clock: systemClock }
+  const limits = { connectionsMax: 10_000, requestsMax: 10_000, bodiesBytesMax: () => 2 ** 30 }
+  const server = new HttpServer({ ...place, ...limits, serve, onDefect: showDefect, ...options })
   servers.push(server)
   return {
     server,
@@ -505,7 +505,6 @@ test('an answer learns that its client has left, and the body that it sends no m
   const connection = await connect()
   await connection.send('POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\nabc')
   await sink
-  expect(server.running).toBe(1)
   connection.leave()
   await left
   expect(await broken.promise).toBeInstanceOf(Error)
@@ -611,6 +610,184 @@ test('an idle connection is closed for a new one if there are too many', async (
   await last.closed
   answering.resolve(new Answer(200, {}, bytes('late')))
   expect([...(await answers(busy, 1)), ...(await answers(next, 1))]).toEqual(['late', 'late'])
+})
+
+test('the connection that keeps the server waiting longest is closed for a new one, also within a request', async () => {
+  const { connect } = start(async (request) => new Answer(200, {}, await request.bytes()), { connectionsMax: 3 })
+  const [body, head, kept] = [await connect(), await connect(), await connect()]
+  await body.send('POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\nabc')
+  await head.send('GET / HT')
+  await kept.send('GET / HTTP/1.1\r\nhost: x\r\n\r\n')
+  await kept.response()
+  // By then the others have been read as well.
+  for (const slow of [body, head]) {
+    const next = await connect()
+    await next.send('POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\nok')
+    expect(await next.response()).toMatchObject({ status: 200, body: 'ok' })
+    expect(await slow.response()).toMatchObject({ status: 408 })
+  }
+  const next = await connect()
+  await next.send('POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\nok')
+  expect(await next.response()).toMatchObject({ status: 200, body: 'ok' })
+  await kept.closed
+})
+
+/** Answers with the body, or why it was given up. */
+const echoBody = async (request: IncomingRequest) => {
+  const read = await request.bytes().catch((error: unknown) => error)
+  if (read instanceof BodyFault) return new Answer(read.reason === 'too-slow' ? 408 : 503, {}, read.reason)
+  return read instanceof Uint8Array ? new Answer(200, {}, read) : new Answer(400, {}, String(read))
+}
+
+const post = (length: number, ...pieces: string[]) =>
+  bytes(`POST / HTTP/1.1\r\nhost: x\r\ncontent-length: ${length}\r\n\r\n${pieces.join('')}`)
+
+test.each([
+  // Just over a minute, for six bytes more; the next byte comes at 70 seconds.
+  ['one byte every ten seconds', 10, 1, 70],
+  // After t seconds, 60 + t/2 are allowed.
+  ['50 KB a second', 10, 500_000, 120],
+])(
+  'a body that is sent in %s has a minute and a second for each 100 KB',
+  async (_, everySeconds, pieceBytes, limit) => {
+    const clock = createJumpClock()
+    const { socket, tell } = openOwnSocket({ serve: echoBody, onDefect: showDefect, clock })
+    tell('data', post(30_000_000))
+    let seconds = 0
+    while (socket.received.length === 0 && seconds < 1000) {
+      clock.jump(everySeconds)
+      seconds += everySeconds
+      tell('data', new Uint8Array(pieceBytes))
+      await nextTurn()
+    }
+    expect(seconds).toBe(limit)
+    expect(text(socket.received)).toStartWith('HTTP/1.1 408 Request Timeout\r\n')
+    expect(socket.calls).toContain('shutdown')
+  },
+)
+
+test('a body of which nothing comes for a minute is given up', async () => {
+  const { socket, tell } = openOwnSocket({ serve: echoBody, onDefect: showDefect })
+  tell('data', post(9, 'abc'))
+  expect(socket.calls.at(-1)).toBe('timeout 60')
+  tell('timeout')
+  await nextTurn()
+  expect(text(socket.received)).toStartWith('HTTP/1.1 408 ')
+})
+
+test('a handler that lets its client be silent does not wait for a body without an end', async () => {
+  const clock = createJumpClock()
+  const { socket, tell } = openOwnSocket({
+    serve(request, control) {
+      control.timeout(0)
+      return echoBody(request)
+    },
+    onDefect: showDefect,
+    clock,
+  })
+  tell('data', post(9, 'abc'))
+  expect(socket.calls).not.toContain('timeout 0')
+  clock.jump(50)
+  tell('data', bytes('def'))
+  expect(socket.calls.at(-1)).toBe('timeout 11')
+  tell('data', bytes('ghi'))
+  expect(socket.calls).toContain('timeout 0')
+  await nextTurn()
+  expect(text(socket.received)).toEndWith('abcdefghi')
+})
+
+test('the rest of a body whose request was answered has no more time than others', async () => {
+  const clock = createJumpClock()
+  const { socket, tell } = openOwnSocket({ serve: () => new Answer(401, {}, 'no'), onDefect: showDefect, clock })
+  tell('data', post(900))
+  await nextTurn()
+  for (let times = 0; times < 5; times++) {
+    clock.jump(10)
+    tell('data', bytes('x'))
+  }
+  expect(socket.calls).not.toContain('shutdown')
+  clock.jump(11)
+  tell('data', bytes('x'))
+  expect(socket.calls).toContain('shutdown')
+  expect(text(socket.received).match(/HTTP\/1.1/g)).toHaveLength(1)
+})
+
+test('a client does not answer for the time in which its body is not read', async () => {
+  const clock = createJumpClock()
+  const mayRead = Promise.withResolvers<void>()
+  const { socket, tell } = openOwnSocket({
+    async serve(request) {
+      await mayRead.promise
+      return echoBody(request)
+    },
+    onDefect: showDefect,
+    clock,
+  })
+  tell('data', post(100_003, 'x'.repeat(100_000)))
+  expect(socket.calls.at(-1)).toBe('timeout 0')
+  clock.jump(600)
+  mayRead.resolve()
+  await nextTurn()
+  expect(socket.calls.at(-1)).toBe('timeout 60')
+  tell('data', bytes('end'))
+  await nextTurn()
+  expect(text(socket.received)).toEndWith('xend')
+})
+
+const large = 'x'.repeat(150_000)
+
+test('bodies that are being received are refused above what all may hold, and room is free again when they end', async () => {
+  const { server, connect } = start(echoBody, { bodiesBytesMax: () => 250_000 })
+  for (let times = 0; times < 3; times++) {
+    const [first, second, small] = [await connect(), await connect(), await connect()]
+    await first.send(post(150_001, large))
+    while (server.bodyBytes < 150_000) await Bun.sleep(1)
+    await second.send(post(150_001, large))
+    expect(await second.response()).toMatchObject({ status: 503, body: 'no-room' })
+    await second.closed
+    await small.send(post(2, 'ok'))
+    expect(await small.response()).toMatchObject({ status: 200, body: 'ok' })
+    if (times === 0) first.leave()
+    else {
+      await first.send('y')
+      expect(await first.response()).toMatchObject({ status: 200, body: `${large}y` })
+    }
+    while (server.bodyBytes > 0) await Bun.sleep(1)
+  }
+})
+
+test('a body that is sent slowly gives way to one that needs its room', async () => {
+  const clock = createJumpClock()
+  const { server, connect } = start(echoBody, { bodiesBytesMax: () => 250_000, clock })
+  const [slow, other] = [await connect(), await connect()]
+  await slow.send(post(150_001, large))
+  while (server.bodyBytes < 150_000) await Bun.sleep(1)
+  clock.jump(7)
+  await other.send(post(150_001, large, 'y'))
+  expect(await other.response()).toMatchObject({ status: 200, body: `${large}y` })
+  expect(await slow.response()).toMatchObject({ status: 503, body: 'no-room' })
+})
+
+test('as many requests as may be running leave connections for others, and a body that completes then is refused', async () => {
+  const answering = Promise.withResolvers<Answer>()
+  const serve = (request: IncomingRequest) =>
+    request.url === '/wait'
+      ? answering.promise
+      : request.url === '/healthz'
+        ? new Answer(200, {}, 'ok')
+        : echoBody(request)
+  const { server, connect } = start(serve, { connectionsMax: 3, requestsMax: 1 })
+  const [upload, busy] = [await connect(), await connect()]
+  await upload.send(post(4, 'ab'))
+  await busy.send('GET /wait HTTP/1.1\r\nhost: x\r\n\r\n')
+  while (!server.isFull || server.bodyBytes === 0) await Bun.sleep(1)
+  const probe = await connect()
+  await probe.send('GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n')
+  expect(await probe.response()).toMatchObject({ status: 200, body: 'ok' })
+  await upload.send('cd')
+  expect(await upload.response()).toMatchObject({ status: 503, body: 'no-room' })
+  answering.resolve(new Answer(200, {}, 'late'))
+  expect(await busy.response()).toMatchObject({ body: 'late' })
 })
 
 test('connections that clients keep after their last answer count too', async () => {

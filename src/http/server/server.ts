@@ -2,19 +2,23 @@
 // cutting off answers. What happens on a connection is in connection.ts.
 
 import type { SocketHandler, TCPSocketListener } from 'bun'
-import type { Clock } from '../../kernel/clock.ts'
 import { type ConnectionOptions, type ConnectionServer, ServerConnection } from './connection.ts'
 
 export interface ServerOptions extends ConnectionOptions {
   readonly host: string
   readonly port: number
   readonly sharesPort: boolean
-  readonly clock: Clock
   readonly connectionsMax: number
+  /** Fewer than connections, so that probes are answered while as many requests are running as may. */
+  readonly requestsMax: number
+  /** What the bodies that are being received may hold together. */
+  bodiesBytesMax(): number
 }
 
 export class HttpServer implements ConnectionServer {
   readonly #connections = new Set<ServerConnection>()
+  /** Those whose clients have to send something, the one that waits longest first. */
+  readonly #waiting = new Set<ServerConnection>()
   /** Connections that were sent their last answer and whose clients have not closed them, the oldest first. */
   readonly #lingering = new Set<ServerConnection>()
   readonly #listener: TCPSocketListener<ServerConnection>
@@ -22,6 +26,8 @@ export class HttpServer implements ConnectionServer {
   #dateSecond = 0
   #dateLine = ''
   running = 0
+  /** What bodies that are being received hold. */
+  bodyBytes = 0
   /** Set before stopping, so that clients connect elsewhere. */
   isLeaving = false
   #isStopping = false
@@ -47,6 +53,10 @@ export class HttpServer implements ConnectionServer {
     return this.#lingering.size
   }
 
+  get isFull(): boolean {
+    return this.running >= this.options.requestsMax
+  }
+
   dateLine(): string {
     const second = Math.floor(this.options.clock.now() / 1000)
     if (second !== this.#dateSecond) {
@@ -58,6 +68,32 @@ export class HttpServer implements ConnectionServer {
 
   opened(connection: ServerConnection): void {
     this.#connections.add(connection)
+    this.#waiting.add(connection)
+  }
+
+  waits(connection: ServerConnection): void {
+    this.#waiting.delete(connection)
+    this.#waiting.add(connection)
+  }
+
+  waitsNoMore(connection: ServerConnection): void {
+    this.#waiting.delete(connection)
+  }
+
+  hold(connection: ServerConnection, bytes: number): boolean {
+    this.bodyBytes += bytes
+    const bytesMax = this.options.bodiesBytesMax()
+    if (this.bodyBytes <= bytesMax) return true
+    // Bodies that are sent slowly would keep out all others for minutes.
+    for (const other of this.#waiting) {
+      if (other !== connection) other.giveWayIfSlow()
+      if (this.bodyBytes <= bytesMax) return true
+    }
+    return false
+  }
+
+  release(bytes: number): void {
+    this.bodyBytes -= bytes
   }
 
   lingers(connection: ServerConnection): void {
@@ -75,12 +111,16 @@ export class HttpServer implements ConnectionServer {
     if (this.#isStopping && this.#connections.size === 0) this.#stopped.resolve()
   }
 
-  /** Closes a connection without a request if there are too many; if all others are busy, that is the newest. */
+  /**
+   * Closes a connection if there are too many: one that was answered, or else the one whose client has kept it waiting
+   * longest, in the middle of a request or between two. Only if requests are running on all others, that is the new one.
+   */
   limitConnections(): void {
     if (this.#connections.size + this.#lingering.size <= this.options.connectionsMax) return
     const [answered] = this.#lingering
     if (answered) return answered.close()
-    for (const connection of this.#connections) if (connection.isIdle) return connection.close()
+    const [longest] = this.#waiting
+    longest?.evict()
   }
 
   /** Accepts no more connections, closes idle ones, and resolves when the others have ended with their answers. */
