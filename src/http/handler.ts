@@ -19,7 +19,7 @@ import { spendPath } from './spend.ts'
 
 /** The part of the server that the handler needs. */
 export interface ConnectionControl {
-  /** The number of requests being answered. */
+  /** The number of requests that have arrived completely and are being answered. */
   readonly pendingRequests: number
   /** How long the connection may be silent from now on; 0 = for ever. */
   timeout(seconds: number): void

@@ -35,9 +35,9 @@ export interface ConnectionServer {
   readonly isLeaving: boolean
   dateLine(): string
   opened(connection: ServerConnection): void
-  /** From now on the client has to send something; connections that wait longest are the first to give way. */
+  /** From now on it waits for its client. Connections that wait longest are the first to give way. */
   waits(connection: ServerConnection): void
-  /** It has, or its request was given up. */
+  /** It does not wait any more. */
   waitsNoMore(connection: ServerConnection): void
   /** Counts bytes of a body that is not complete. Returns whether there is room for them. */
   hold(connection: ServerConnection, bytes: number): boolean
@@ -89,7 +89,7 @@ type Event =
 interface Row {
   /** What happens to bytes that arrive. */
   readonly bytes: 'read' | 'keep' | 'drop'
-  /** Whether the client has to send something first. */
+  /** Whether nothing happens before the client sends something or takes its answer. */
   readonly waits: boolean
   /** Whether a request has arrived and is being answered. */
   readonly runs: 0 | 1
@@ -131,8 +131,8 @@ const table: Readonly<Record<State, Row>> = {
     runs: 0,
     next: { complete: 'flushing', fault: 'closing', stop: 'closing' },
   },
-  flushing: { bytes: 'keep', waits: false, runs: 0, next: { taken: 'idle', stop: 'closing' } },
-  closing: { bytes: 'drop', waits: false, runs: 0, next: { taken: 'lingering', stop: 'closing' } },
+  flushing: { bytes: 'keep', waits: true, runs: 0, next: { taken: 'idle', stop: 'closing' } },
+  closing: { bytes: 'drop', waits: true, runs: 0, next: { taken: 'lingering', stop: 'closing' } },
   lingering: { bytes: 'drop', waits: false, runs: 0, next: {} },
   closed: { bytes: 'drop', waits: false, runs: 0, next: {} },
 }
@@ -380,7 +380,7 @@ export class ServerConnection implements ConnectionControl, AnswerSink, RequestC
     if (!this.#reader.isComplete) {
       const fault = this.#bodyFault(piece.length)
       if (fault) return this.#refuse(fault)
-    } else if (this.#heldBytes > 0 && this.server.isFull) return this.#refuse(noRoom)
+    } else if (this.#isLate && this.server.isFull) return this.#refuse(noRoom)
     this.#request?.receive(piece)
     if (!this.#reader.isComplete) return
     this.#request?.complete()
@@ -393,6 +393,11 @@ export class ServerConnection implements ConnectionControl, AnswerSink, RequestC
     this.#bodySinceMs = this.#nowMs()
     this.#bodyBytes = 0
     this.server.waits(this)
+  }
+
+  /** Whether others may have begun since the request was let in. */
+  get #isLate(): boolean {
+    return this.#state === 'receiving' && this.#bodySinceMs !== undefined
   }
 
   /** Counts bytes of a body that is not complete. */

@@ -632,6 +632,28 @@ test('the connection that keeps the server waiting longest is closed for a new o
   await kept.closed
 })
 
+test('a connection whose client does not take its answer is closed for a new one, too', async () => {
+  const { server, connect } = start(
+    ({ url }) => new Answer(200, {}, url === '/large' ? new Uint8Array(20_000_000) : 'short'),
+    { connectionsMax: 2 },
+  )
+  const [deaf, other] = [await connect(), await connect()]
+  deaf.pause()
+  await deaf.send('GET /large HTTP/1.1\r\nhost: x\r\n\r\n')
+  // When a request that was sent later has been answered, this one has been, too.
+  await other.send('GET / HTTP/1.1\r\nhost: x\r\n\r\n')
+  expect(await other.response()).toMatchObject({ body: 'short' })
+  const next = await connect()
+  for (const connection of [next, other]) {
+    await connection.send('GET / HTTP/1.1\r\nhost: x\r\n\r\n')
+    expect(await connection.response()).toMatchObject({ body: 'short' })
+  }
+  deaf.resume()
+  await deaf.closed
+  expect(deaf.received().length).toBeLessThan(20_000_000)
+  expect(server.running).toBe(0)
+})
+
 /** Answers with the body, or why it was given up. */
 const echoBody = async (request: IncomingRequest) => {
   const read = await request.bytes().catch((error: unknown) => error)

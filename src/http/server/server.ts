@@ -17,7 +17,7 @@ export interface ServerOptions extends ConnectionOptions {
 
 export class HttpServer implements ConnectionServer {
   readonly #connections = new Set<ServerConnection>()
-  /** Those whose clients have to send something, the one that waits longest first. */
+  /** Those that wait for their clients, the one that waits longest first. */
   readonly #waiting = new Set<ServerConnection>()
   /** Connections that were sent their last answer and whose clients have not closed them, the oldest first. */
   readonly #lingering = new Set<ServerConnection>()
@@ -113,7 +113,8 @@ export class HttpServer implements ConnectionServer {
 
   /**
    * Closes a connection if there are too many: one that was answered, or else the one whose client has kept it waiting
-   * longest, in the middle of a request or between two. Only if requests are running on all others, that is the new one.
+   * longest: between two requests, within one, or for the client to take its answer. Only if requests are running on all
+   * others, that is the new one.
    */
   limitConnections(): void {
     if (this.#connections.size + this.#lingering.size <= this.options.connectionsMax) return
