@@ -477,6 +477,10 @@ abstract class TranslatedRelay implements StreamRelay {
     return this.#parser.usageSoFar ?? this.#usageMeter.usageSoFar
   }
 
+  get usageAtStart(): Usage | undefined {
+    return this.#parser.usageAtStart
+  }
+
   get outputBytes(): number {
     return this.#usageMeter.outputBytes + this.#mapper.heldBytes
   }
@@ -505,6 +509,7 @@ abstract class TranslatedRelay implements StreamRelay {
       for (const mapped of this.#mapper.push(parsed)) {
         // Ignore everything after the end or an error.
         if (this.finished || this.fault !== undefined) break
+        if (mapped.type === 'reply-end') this.#usageMeter.usageSoFar ??= this.usageAtStart
         // The end of a reply is quoted here, by the Meter behind the context.
         const event = this.#usageMeter.measure(mapped)
         if (event.type === 'reply-failure') this.fault = event.fault

@@ -11,7 +11,7 @@ import { Exchange } from './exchange.ts'
 import { Hold, holdAmount } from './hold.ts'
 import { Meter } from './meter.ts'
 import type { Held } from './stages.ts'
-import type { MeasuredReply } from './usage.ts'
+import { type MeasuredReply, nothingMeasured } from './usage.ts'
 
 /** One nano-dollar in, ten out. */
 const price = createPrice({ input: 1000n as Pico, output: 10_000n as Pico })
@@ -60,7 +60,8 @@ const reported = (inputTokens: number, outputTokens: number): Usage => ({
   source: 'reported',
 })
 const measured = (more: Partial<MeasuredReply>): MeasuredReply => ({
-  ...{ usage: undefined, usageSoFar: undefined, outputBytes: 100, bytesAtReport: undefined },
+  ...nothingMeasured,
+  outputBytes: 100,
   ...more,
 })
 
@@ -75,13 +76,28 @@ describe('usage', () => {
     ])
   })
 
-  test('falls back to the input at the start, with its parts, if the final input is implausible', () => {
+  test('is estimated from the report at the start, and from nothing of the last one, if that is implausible', () => {
     const { meter, notes } = openRequest()
     const final = { ...reported(190_000, 7), audioInputTokens: 3, audioOutputTokens: 2 }
-    const usage = meter.quoteUsage(final, reported(3, 1), () => 4)
-    expect(usage).toMatchObject({ inputTokens: 3, outputTokens: 7, audioOutputTokens: 2, source: 'estimated' })
-    expect(usage.audioInputTokens).toBeUndefined()
+    const estimate = { ...reported(3, 2), inputReported: true, source: 'estimated' } as const
+    expect(meter.quoteUsage(final, reported(3, 1), () => 8)).toEqual(estimate)
     expect(notes).toHaveLength(1)
+  })
+
+  test('takes the input at the start, with its parts, if the last report counts none', () => {
+    const { meter } = openRequest()
+    const atStart = { ...reported(3, 1), audioInputTokens: 2 }
+    const estimate = { ...atStart, outputTokens: 7, inputReported: true, source: 'estimated' } as const
+    expect(meter.quoteUsage(reported(0, 7), atStart, () => 4)).toEqual(estimate)
+  })
+
+  test('is not noted as implausible if the last report is plausible', () => {
+    const { meter, notes } = openRequest()
+    notes.push('another note')
+    meter.quoteUsage(reported(190_000, 7), undefined, () => 4)
+    expect(notes).toHaveLength(2)
+    expect(meter.quoteUsage(reported(3, 7), undefined, () => 4)).toEqual(reported(3, 7))
+    expect(notes).toEqual(['another note'])
   })
 
   test.each<[name: string, more: Partial<MeasuredReply>, counts: Partial<Usage>]>([
@@ -144,8 +160,8 @@ describe('usage', () => {
     const { meter } = openRequest(opened)
     const judged = (output: number) => meter.quoteUsage(reported(3, output), undefined, () => 4)
     expect(judged(max)).toEqual(reported(3, max))
-    const estimate = { inputTokens: 3, outputTokens: 1, inputReported: true, source: 'estimated' } as const
-    expect(judged(max + 1)).toMatchObject(estimate)
+    // The prompt is eight tokens, and four bytes are one.
+    expect(judged(max + 1)).toMatchObject({ inputTokens: 8, outputTokens: 1, source: 'estimated' })
   })
 
   test('accepts as many output tokens as bytes if no cap was sent', () => {

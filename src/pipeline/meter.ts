@@ -16,13 +16,14 @@ import type { Hold, Quote } from './hold.ts'
 import type { Admitted, Held } from './stages.ts'
 import {
   estimateUsage,
+  findExceeding,
   findImplausible,
   type Implausible,
   implausibleNote,
+  isImplausibleNote,
   type MeasuredReply,
   maxOutputOf,
   outputCapOf,
-  plausiblePart,
   type UsageBounds,
   usageSince,
   withInputOf,
@@ -107,21 +108,25 @@ export class Meter implements RelayContext {
   #validUsage(reported: Usage | undefined, atStart: Usage | undefined, outputBytes: () => number): Usage {
     if (!reported) return this.#estimate(atStart, outputBytes())
     const implausible = findImplausible(reported, this.#bounds(), outputBytes)
-    if (!implausible) return reported
     this.#recordImplausible(implausible)
-    return this.#estimate(this.#withInputAtStart(reported, atStart), outputBytes())
+    if (!implausible) return reported
+    const counted = implausible.count === 'zero' ? withInputAtStart(reported, atStart) : atStart
+    return this.#estimate(counted, outputBytes())
   }
 
   // ── A part of one ──
 
   /** The usage of a reply that is not complete: the last count, and an estimate of what was relayed since. */
-  usageOfPart({ usage, usageSoFar, outputBytes, bytesAtReport }: MeasuredReply): Usage {
+  usageOfPart({ usage, usageSoFar, usageAtStart, outputBytes, bytesAtReport }: MeasuredReply): Usage {
     const counted = usage ?? usageSoFar
     if (!counted || bytesAtReport === undefined) return this.#estimate(usageSoFar, outputBytes)
     // It was validated when the client was quoted its cost, and the client pays no other amount.
     if (usage !== undefined && outputBytes === bytesAtReport) return usage
     const implausible = findImplausible(counted, this.#bounds(), () => bytesAtReport)
-    if (implausible && implausible.count !== 'zero') this.#recordImplausible(implausible)
+    if (implausible && implausible.count !== 'zero') {
+      this.#recordImplausible(implausible)
+      return this.#estimate(usageAtStart, outputBytes)
+    }
     if (implausible || totalInputTokens(counted) === 0) return this.#estimate(usageSoFar, outputBytes)
     return usageSince(counted, outputBytes - bytesAtReport, this.#bounds())
   }
@@ -209,23 +214,23 @@ export class Meter implements RelayContext {
 
   /** Before there is output, a report may count none. */
   #plausibleStart(atStart: Usage | undefined): Usage | undefined {
-    return atStart && plausiblePart(atStart, this.#bounds(), () => 0)
+    return atStart && !findExceeding(atStart, this.#bounds(), () => 0) ? atStart : undefined
   }
 
-  /** The last report wins, unless its input is implausible; then the input of the first is used. */
-  #withInputAtStart(reported: Usage, atStart: Usage | undefined): Usage {
-    const counted = this.#plausibleStart(reported)
-    if (!atStart || (counted && totalInputTokens(counted) > 0)) return reported
-    return withInputOf(reported, atStart)
-  }
-
-  /** Once per request: hosts that count in every chunk are wrong in every chunk. */
-  #recordImplausible(implausible: Implausible): void {
+  /** The last report is the one that counts, and the record says whether that is implausible. */
+  #recordImplausible(implausible: Implausible | undefined): void {
     const record = this.#record
-    if (record.implausibleUsage !== undefined) return
-    record.implausibleUsage = implausible.count
-    record.notes.push(implausibleNote(implausible))
+    if (record.implausibleUsage === implausible?.count) return
+    const noted = record.notes.findIndex(isImplausibleNote)
+    if (noted >= 0) record.notes.splice(noted, 1)
+    record.implausibleUsage = implausible?.count
+    if (implausible) record.notes.push(implausibleNote(implausible))
   }
+}
+
+/** The input of the first report, where the last counts none. */
+function withInputAtStart(reported: Usage, atStart: Usage | undefined): Usage {
+  return atStart && totalInputTokens(reported) === 0 ? withInputOf(reported, atStart) : reported
 }
 
 /** Facts about a request that the renderer of its reply needs. */

@@ -27,6 +27,7 @@ const relay: StreamRelay = {
   terminal: nothing,
   usage: undefined,
   usageSoFar: undefined,
+  usageAtStart: undefined,
   bytesAtReport: undefined,
   outputBytes: 0,
   fault: undefined,

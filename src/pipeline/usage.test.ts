@@ -172,38 +172,22 @@ describe('an estimate', () => {
     expect(estimateUsage(undefined, 1_000_000, { ...bounds, isCapSent: false }, () => 8).outputTokens).toBe(250_000)
   })
 
-  test('keeps the plausible half of a report, without the details of the other', () => {
-    const output = usage({
-      inputTokens: 3,
-      cacheReadTokens: 2,
-      outputTokens: 190_000,
-      reasoningTokens: 189_000,
-      audioOutputTokens: 7,
-    })
-    expect(estimateUsage(output, 8, bounds, () => 100)).toEqual({
-      ...usage({ inputTokens: 3, cacheReadTokens: 2, outputTokens: 2 }),
-      inputReported: true,
-      source: 'estimated',
-    })
-    const input = usage({ cacheReadTokens: 190_000, outputTokens: 5 })
-    expect(estimateUsage(input, 8, bounds, () => 100)).toMatchObject({
-      inputTokens: 100,
-      cacheReadTokens: 0,
-      outputTokens: 5,
-    })
+  test.each<[count: string, counts: Partial<Usage>]>([
+    ['output', { outputTokens: 190_000, reasoningTokens: 189_000, audioOutputTokens: 7 }],
+    ['input', { cacheReadTokens: 190_000 }],
+    ['searches', { webSearches: 900 }],
+    ['summaries', { summaries: [usage({ inputTokens: 9, outputTokens: 60 }), usage({ outputTokens: 9_999 })] }],
+  ])('uses nothing of a report with implausible %s', (_, counts) => {
+    const reported = usage({ inputTokens: 3, outputTokens: 5, webSearches: 2, ...counts })
+    expect(estimateUsage(reported, 8, bounds, () => 100)).toEqual(estimateUsage(undefined, 8, bounds, () => 100))
   })
 
-  test('drops implausible searches and summaries, and keeps the others', () => {
-    const kept = usage({ inputTokens: 9, outputTokens: 60 })
-    const reported = usage({
-      inputTokens: 3,
-      outputTokens: 5,
-      webSearches: 900,
-      summaries: [kept, usage({ outputTokens: 9_999 })],
+  test('keeps the searches of a report without input', () => {
+    expect(estimateUsage(usage({ webSearches: 2 }), 8, bounds, () => 100)).toMatchObject({
+      inputTokens: 100,
+      outputTokens: 2,
+      webSearches: 2,
     })
-    const estimate = estimateUsage(reported, 8, bounds, () => 100)
-    expect(estimate.webSearches).toBeUndefined()
-    expect(estimate.summaries).toEqual([kept])
   })
 
   test('replaces a reported input of zero', () => {

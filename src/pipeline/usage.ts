@@ -1,7 +1,7 @@
-// Validates reported usage and estimates what is missing. A count above what the request allows is implausible, and so is
-// a count of zero for an answer with content. The implausible part is replaced by an estimate from the relayed bytes, which
-// never exceeds the bound either. Both lanes use the same functions, so the same reply costs the same on both. `quoteUsage`
-// and `usageOfPart` of the Meter apply them to a reply.
+// Validates reported usage and estimates what is missing. A count above what the request allows is implausible, and nothing
+// of its report is used. A count of zero for an answer with content is missing. The estimate is made from the relayed bytes
+// and never exceeds the bound either. Both lanes use the same functions, so the same reply costs the same on both.
+// `quoteUsage` and `usageOfPart` of the Meter apply them to a reply.
 
 import type { Envelope } from '../dialects/canonical/translation.ts'
 import type { StreamRelay } from '../dialects/reply/relay.ts'
@@ -9,7 +9,6 @@ import type { Clock } from '../kernel/clock.ts'
 import {
   countsOfSide,
   estimatedInput,
-  noTokens,
   type TokenCounts,
   totalInputTokens,
   type UnitCounts,
@@ -38,11 +37,12 @@ export function maxOutputOf({ maxOutputTokens }: OutputLimits): number {
 type OutputLimits = Pick<OfferedModel, 'defaultMaxTokens' | 'maxOutputTokens'>
 
 /** The measured state of an answer, while it is relayed and after. */
-export type MeasuredReply = Pick<StreamRelay, 'usage' | 'usageSoFar' | 'outputBytes' | 'bytesAtReport'>
+export type MeasuredReply = Pick<StreamRelay, 'usage' | 'usageSoFar' | 'usageAtStart' | 'outputBytes' | 'bytesAtReport'>
 
 export const nothingMeasured: MeasuredReply = {
   usage: undefined,
   usageSoFar: undefined,
+  usageAtStart: undefined,
   outputBytes: 0,
   bytesAtReport: undefined,
 }
@@ -84,6 +84,14 @@ export interface Implausible {
 
 /** undefined = every count may be true. `outputBytes` is called only where it decides. */
 export function findImplausible(usage: Usage, bounds: UsageBounds, outputBytes: () => number): Implausible | undefined {
+  const exceeding = findExceeding(usage, bounds, outputBytes)
+  if (exceeding) return exceeding
+  if ((usage.outputTokens > 0 && totalInputTokens(usage) > 0) || outputBytes() === 0) return undefined
+  return { count: 'zero', reported: 0, max: 0 }
+}
+
+/** The first count above its bound. */
+export function findExceeding(usage: Usage, bounds: UsageBounds, outputBytes: () => number): Implausible | undefined {
   const { outputTokens } = usage
   const input = totalInputTokens(usage)
   const inputMax = inputMaxOf(usage, bounds)
@@ -97,11 +105,10 @@ export function findImplausible(usage: Usage, bounds: UsageBounds, outputBytes: 
     }
   }
   const { summaries } = usage
-  if (summaries && plausibleSummaries(summaries, bounds).length < summaries.length) {
+  if (summaries && !areSummariesPlausible(summaries, bounds)) {
     return { count: 'summary', reported: summaries.length, max: summariesMax }
   }
-  if ((outputTokens > 0 && input > 0) || outputBytes() === 0) return undefined
-  return { count: 'zero', reported: 0, max: 0 }
+  return undefined
 }
 
 const none = () => 0
@@ -119,6 +126,10 @@ export function implausibleNote({ count, reported, max }: Implausible): string {
     zero: 'reported no input or no output tokens, although the answer has content',
   }
   return noteOf(what[count] ?? '')
+}
+
+export function isImplausibleNote(note: string): boolean {
+  return note.startsWith('implausible usage')
 }
 
 function noteOf(what: string): string {
@@ -143,65 +154,39 @@ function isUnitPlausible(usage: Usage, bounds: UsageBounds, count: keyof UnitCou
   return (usage[count] ?? 0) <= (bounds.units?.[count] ?? Number.POSITIVE_INFINITY)
 }
 
-/** The plausible counts of units, to spread into a usage. */
-function plausibleUnits(usage: Usage, bounds: UsageBounds): UnitCounts {
-  const reported = unitBuckets.filter(
-    ({ count }) => usage[count] !== undefined && isUnitPlausible(usage, bounds, count),
-  )
-  return Object.fromEntries(reported.map(({ count }) => [count, usage[count]]))
-}
-
-function plausibleSummaries(
+function areSummariesPlausible(
   summaries: readonly TokenCounts[],
   { inputTokens, summaryTokens }: UsageBounds,
-): readonly TokenCounts[] {
-  return summaries
-    .slice(0, summariesMax)
-    .filter((counts) => totalInputTokens(counts) <= inputTokens && counts.outputTokens <= summaryTokens)
+): boolean {
+  return (
+    summaries.length <= summariesMax &&
+    summaries.every((counts) => totalInputTokens(counts) <= inputTokens && counts.outputTokens <= summaryTokens)
+  )
 }
 
-/** Drops implausible counts, as if they had not been reported. */
-export function plausiblePart(usage: Usage, bounds: UsageBounds, outputBytes: () => number): Usage {
-  const isInput = totalInputTokens(usage) <= inputMaxOf(usage, bounds)
-  const isOutput = usage.outputTokens <= outputMaxOf(usage, bounds, outputBytes)
-  const summaries = plausibleSummaries(usage.summaries ?? [], bounds)
-  const dropped: readonly string[] = [
-    ...(isInput ? [] : countsOfSide.input),
-    ...(isOutput ? [] : [...countsOfSide.output, 'reasoningTokens']),
-    ...unitBuckets.flatMap(({ count }) => (isUnitPlausible(usage, bounds, count) ? [] : count)),
-    ...(summaries.length > 0 ? [] : ['summaries']),
-  ]
-  return {
-    ...noTokens,
-    ...fieldsOf(usage, (name) => !dropped.includes(name)),
-    ...(!isInput && ({ cacheReported: 'none', source: 'estimated' } as const)),
-    ...(summaries.length > 0 && { summaries }),
-  }
-}
-
-function fieldsOf(usage: Usage, isWanted: (name: string) => boolean): Usage {
-  return Object.fromEntries(Object.entries(usage).filter(([name]) => isWanted(name))) as unknown as Usage
+function fieldsOf(usage: Usage, isWanted: (name: string) => boolean): Partial<Usage> {
+  return Object.fromEntries(Object.entries(usage).filter(([name]) => isWanted(name)))
 }
 
 /** A report with the input of another one. */
 export function withInputOf(reported: Usage, other: Usage): Usage {
   const isInput = (name: string) => countsOfSide.input.includes(name)
-  return { ...fieldsOf(reported, (name) => !isInput(name)), ...fieldsOf(other, isInput) }
+  return { ...fieldsOf(reported, (name) => !isInput(name)), ...fieldsOf(other, isInput) } as Usage
 }
 
-/** An estimate from the relayed bytes and the plausible part of `reported`; never above the bounds. */
+/** An estimate from the relayed bytes and from `reported`, if all of that is within the bounds; never above them. */
 export function estimateUsage(
   reported: Usage | undefined,
   outputBytes: number,
   bounds: UsageBounds,
   estimatedInputTokens: () => number,
 ): Usage {
-  const counted = reported && plausiblePart(reported, bounds, () => outputBytes)
+  const counted = reported && !findExceeding(reported, bounds, () => outputBytes) ? reported : undefined
   const max = outputMaxOf(counted, bounds, () => outputBytes)
   const outputTokens = Math.min(max, Math.max(counted?.outputTokens ?? 0, tokensIn(outputBytes)))
   // Some hosts report zeros until they know.
   if (counted && totalInputTokens(counted) > 0) return withOutput(counted, outputTokens)
-  const units = counted && plausibleUnits(counted, bounds)
+  const units = counted && fieldsOf(counted, (name) => unitBuckets.some(({ count }) => count === name))
   return { ...estimatedInput(estimatedInputTokens()), outputTokens, ...units }
 }
 
@@ -246,7 +231,7 @@ export function createImplausibleWarnings({ log, clock }: WarningDependencies): 
         model,
         provider: provider.id,
         upstream_model: route.upstreamModel,
-        note: notes.find((note) => note.startsWith('implausible usage')),
+        note: notes.find(isImplausibleNote),
       },
     )
   }

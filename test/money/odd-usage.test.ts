@@ -24,7 +24,7 @@ function report(dialect: DialectName, counts: { readonly input?: unknown; readon
   return { prompt_tokens: input, completion_tokens: output, total_tokens: 15 }
 }
 
-/** The plausible half of a report is billed: 10 × 350 + 3 × 1,050, and 8 × 350 + 5 × 1,050. */
+/** A count of zero is missing, and the other one is billed: 10 × 350 + 3 × 1,050, and 8 × 350 + 5 × 1,050. */
 const outputEstimated = 6_650n
 const inputEstimated = 8_050n
 
@@ -46,17 +46,9 @@ const odd: readonly Case[] = [
   { name: 'a fraction', isOutputUnread: true, usage: (dialect) => report(dialect, { output: 2.5 }) },
   { name: 'numbers as text', usage: (dialect) => report(dialect, { input: '10', output: '5' }) },
   { name: 'more than 2³¹', isOutputUnread: true, usage: (dialect) => report(dialect, { output: 2 ** 31 + 1 }) },
-  {
-    name: 'more input than was sent',
-    charge: inputEstimated,
-    usage: (dialect) => report(dialect, { input: 20_000 }),
-  },
+  { name: 'more input than was sent', usage: (dialect) => report(dialect, { input: 20_000 }) },
   // No cap was sent on the chat surface, and 32,768 tokens is what is assumed then.
-  {
-    name: 'more output than was asked for',
-    charge: outputEstimated,
-    usage: (dialect) => report(dialect, { output: 40_000 }),
-  },
+  { name: 'more output than was asked for', usage: (dialect) => report(dialect, { output: 40_000 }) },
   { name: 'zeros, though there is content', usage: (dialect) => report(dialect, { input: 0, output: 0 }) },
   {
     name: 'no output, though there is content',
@@ -183,4 +175,98 @@ describe.each(streamedPaths.filter(({ provider }) => provider === 'chat'))('$nam
     await expectPaid(till, answer, estimate, 'estimated')
     expect(JSON.parse((await till.line(answer.requestId)).notes)).toHaveLength(1)
   })
+})
+
+/** A stream that counts once on the way, once at its end, and after that as often as there are more counts. */
+function contradicting(provider: DialectName, [first, atEnd, ...after]: readonly [Count, Count, ...Count[]]): string {
+  const counts = ([input, output]: Count) => JSON.stringify(report(provider, { input, output }))
+  const { opening, text, ending } = wordsOf(provider)
+  if (provider === 'messages') {
+    const usageAtStart = JSON.parse(counts(first))
+    const more = [atEnd, ...after].map((count) => ending({ usage: JSON.parse(counts(count)) }).split('\n\n')[1])
+    const end = ending({ usage: undefined }).split('\n\n')
+    return (
+      opening({ usage: undefined, usageAtStart }) +
+      texts.map(text).join('') +
+      [end[0], ...more, end[2], ''].join('\n\n')
+    )
+  }
+  const [place, name] = provider === 'gemini' ? ['"modelVersion"', 'usageMetadata'] : ['"model"', 'usage']
+  const counting = (record: string, count: Count) => record.replace(place, `"${name}":${counts(count)},${place}`)
+  const end = ending({ usage: undefined }).replace('data: [DONE]\n\n', '')
+  const alone = provider === 'gemini' ? '{"modelVersion":"up"}' : '{"id":"c","model":"up","choices":[]}'
+  const done = provider === 'gemini' ? '' : 'data: [DONE]\n\n'
+  return [
+    opening({ usage: undefined }),
+    ...texts.map((each) => (each === texts[0] ? counting(text(each), first) : text(each))),
+    counting(end, atEnd),
+    ...after.map((count) => counting(`data: ${alone}\n\n`, count)),
+    done,
+  ].join('')
+}
+
+type Count = readonly [input: number, output: number]
+
+const countingPaths = streamedPaths.filter(({ provider }) => provider !== 'responses')
+describe.each([
+  ...countingPaths.map((path) => ({ ...path, members: {} })),
+  ...countingPaths
+    .filter(({ surface }) => surface.name === 'chat')
+    .map((path) => ({
+      ...path,
+      name: `${path.name}, without include_usage`,
+      members: { stream_options: { include_usage: false } },
+    })),
+])('$name', ({ members, ...path }) => {
+  // A translated stream has only the usage that its caller asks for.
+  const isTold = path.surface.name === path.provider || !('stream_options' in members)
+  test.each([
+    // What was reported first can be true: 10 × 350 + 5 × 1,050.
+    [
+      'the last is implausible',
+      [
+        [10, 5],
+        [10, 500],
+        [10, 7],
+        [999, 999],
+      ],
+      8_750n,
+      'estimated',
+    ],
+    [
+      'all are implausible',
+      [
+        [999, 999],
+        [10, 500],
+        [999, 999],
+      ],
+      estimate,
+      'estimated',
+    ],
+    // 10 × 350 + 7 × 1,050
+    [
+      'the last is plausible',
+      [
+        [10, 5],
+        [10, 500],
+        [10, 7],
+      ],
+      10_850n,
+      'reported',
+    ],
+  ] as const)(
+    'usage contradicts itself, and %s: the last cost stated is the charge',
+    async (_, counts, charge, how) => {
+      till.upstream.handle(async (_call, reply) => {
+        await reply.startStream()
+        await reply.chunk(contradicting(path.provider, counts))
+        await reply.finish()
+      })
+      const answer = await till.ask(path, { max_tokens: 100, ...members })
+      expect(answer.text).toContain('world!')
+      expect(answer.cost).toBe(isTold ? usd(charge) : undefined)
+      await expectPaid(till, answer, charge, how)
+      expect(JSON.parse((await till.line(answer.requestId)).notes)).toHaveLength(how === 'estimated' ? 1 : 0)
+    },
+  )
 })

@@ -25,6 +25,7 @@ export abstract class RecordRelay implements StreamRelay {
   terminal: Uint8Array = nothing
   usage: Usage | undefined
   usageSoFar: Usage | undefined
+  usageAtStart: Usage | undefined
   outputBytes = 0
   bytesAtReport: number | undefined
   fault: ProviderFault | undefined
@@ -89,7 +90,7 @@ export abstract class RecordRelay implements StreamRelay {
 
   /**
    * Takes what the provider reported about the whole reply, and writes its cost: into the object's usage if that is
-   * charged, otherwise with our usage in its place.
+   * charged, otherwise with our usage in its place. Returns what it has written.
    */
   protected quote(
     edits: JsonEdits,
@@ -97,7 +98,7 @@ export abstract class RecordRelay implements StreamRelay {
     reported: Usage | undefined,
     atStart: Usage | undefined,
     name = 'usage',
-  ): void {
+  ): { readonly usage: Usage; readonly cost: string } {
     const usage = this.context.quoteUsage(reported, atStart, () => this.outputBytes)
     this.usage = usage
     this.bytesAtReport = this.outputBytes
@@ -105,6 +106,7 @@ export abstract class RecordRelay implements StreamRelay {
     const theirs = usage === reported ? object.get(name) : undefined
     if (theirs?.kind === 'object') edits.put(theirs, 'cost', cost)
     else edits.put(object, name, this.renderUsage(usage, cost))
+    return { usage, cost }
   }
 
   readonly #onRecord = (record: Uint8Array): void => {

@@ -158,6 +158,8 @@ export interface StreamParser {
   readonly skipped: number
   /** Usage reported between the start and the end, if the dialect does that. */
   readonly usageSoFar?: Usage | undefined
+  /** The first usage that was reported. */
+  readonly usageAtStart?: Usage | undefined
   /** The provider has reported only input usage so far; its output count is an initial value. */
   readonly isOutputUncounted?: boolean
 }

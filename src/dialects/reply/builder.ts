@@ -116,7 +116,8 @@ export interface ReplyForm {
 
 export abstract class SseReplyParser implements StreamParser {
   skipped = 0
-  usageSoFar: Usage | undefined
+  usageAtStart: Usage | undefined
+  #usageSoFar: Usage | undefined
   protected id = ''
   /** Not for a whole reply. */
   #reader: SseReader | undefined
@@ -126,6 +127,15 @@ export abstract class SseReplyParser implements StreamParser {
     private readonly form: ReplyForm,
     private readonly requestId: RequestId,
   ) {}
+
+  get usageSoFar(): Usage | undefined {
+    return this.#usageSoFar
+  }
+
+  protected set usageSoFar(usage: Usage | undefined) {
+    this.usageAtStart ??= usage
+    this.#usageSoFar = usage
+  }
 
   push(chunk: Uint8Array): readonly ReplyEvent[] {
     this.#reader ??= new SseReader(this.form)

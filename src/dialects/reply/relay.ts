@@ -38,6 +38,8 @@ export interface StreamRelay {
   readonly usage: Usage | undefined
   /** The usage reported so far: maybe only the input, or nothing. */
   readonly usageSoFar: Usage | undefined
+  /** The first usage that was reported; counts in place of a later one that is implausible. */
+  readonly usageAtStart: Usage | undefined
   /** `outputBytes` when the provider last reported its output count; undefined = it reported none. */
   readonly bytesAtReport: number | undefined
   /** Bytes of generated text relayed, without the surrounding JSON. */

@@ -1,6 +1,7 @@
 // Relays Messages streams and replies as bytes. Records pass unchanged except for the model's name in message_start and
 // the cost in the usage of message_delta.
 
+import type { Usage } from '../../../kernel/usage.ts'
 import { closeBrace, utf8Text } from '../../../wire/bytes.ts'
 import { JsonEdits, type JsonNode, peekJson } from '../../../wire/json.ts'
 import { JsonTextMeter } from '../../../wire/json-text-meter.ts'
@@ -73,7 +74,7 @@ export class MessagesStreamRelay extends RecordRelay {
   #readStart(record: Uint8Array, message: JsonNode | undefined): void {
     this.#started = true
     if (!message?.members()) return this.pass(record)
-    this.#merge(message.get('usage')?.value())
+    this.usageAtStart = this.#merge(message.get('usage')?.value())
     this.passNamed(record, message)
   }
 
@@ -83,25 +84,25 @@ export class MessagesStreamRelay extends RecordRelay {
     if (type !== 'server_tool_use' || name !== 'web_search') return
     // The count is only reported at the end, which not every client waits for.
     this.#searches += 1
-    this.#merge({ server_tool_use: { web_search_requests: this.#searches } })
+    this.usageAtStart = this.#merge({ server_tool_use: { web_search_requests: this.#searches } })
   }
 
   #readDelta(record: Uint8Array, event: JsonNode): void {
     // An end without a reason or content is an empty answer.
     if (!this.meaningful) this.meaningful = event.get('delta')?.get('stop_reason')?.kind === 'string'
-    const atStart = this.usageSoFar
     const usage = event.get('usage')
     const said = usage?.kind === 'object' ? usage.value() : undefined
     this.#merge(said)
     const reported = countsOutput(said) ? readUsage(this.#usageSeen) : undefined
     const edits = new JsonEdits(record)
-    this.quote(edits, event, reported, atStart)
+    this.quote(edits, event, reported, this.usageAtStart)
     this.pass(edits.apply())
   }
 
-  #merge(usage: unknown): void {
+  #merge(usage: unknown): Usage | undefined {
     this.#usageSeen = mergeUsage(this.#usageSeen, usage)
     this.usageSoFar = readUsage(this.#usageSeen) ?? this.usageSoFar
+    return this.usageSoFar
   }
 }
 

@@ -2,7 +2,6 @@
 // in the usage of the last one. Which one is last is known when the provider closes, so from the first finish reason on
 // each record waits for the next.
 
-import type { Usage } from '../../../kernel/usage.ts'
 import { JsonEdits, JsonNode, peekJson } from '../../../wire/json.ts'
 import { isPresent, nameModel, RecordRelay, readReply } from '../../byte-lane/relay.ts'
 import { type ProviderFault, replyFault } from '../../canonical/faults.ts'
@@ -15,7 +14,6 @@ import { finishFault, hasEnded } from './parse.ts'
 export class GeminiStreamRelay extends RecordRelay {
   /** Waits for the next record or the end. */
   #last: Uint8Array | undefined
-  #usageAtStart: Usage | undefined
   protected readonly renderUsage = renderUsage
 
   get awaitsUsage(): boolean {
@@ -43,7 +41,7 @@ export class GeminiStreamRelay extends RecordRelay {
     this.outputBytes += outputBytes(candidates)
     const usage = readUsage(reported?.value())
     if (!usage) return
-    this.#usageAtStart ??= usage
+    this.usageAtStart ??= usage
     this.usageSoFar = usage
     this.bytesAtReport = this.outputBytes
   }
@@ -63,7 +61,7 @@ export class GeminiStreamRelay extends RecordRelay {
     this.sse.read(record)
     const event = peekJson(record, this.sse.dataStart, this.sse.dataEnd)
     const edits = new JsonEdits(record)
-    if (event) this.quote(edits, event, this.usageSoFar, this.#usageAtStart, 'usageMetadata')
+    if (event) this.quote(edits, event, this.usageSoFar, this.usageAtStart, 'usageMetadata')
     this.finish(edits.apply())
   }
 }

@@ -1,6 +1,7 @@
 // Relays Chat Completions streams and replies as bytes. Records pass unchanged except for the model's name, the cost in
 // the usage record, and that record itself if the caller did not ask for it.
 
+import type { Usage } from '../../../kernel/usage.ts'
 import { utf8Text } from '../../../wire/bytes.ts'
 import { JsonEdits, type JsonNode, peekJson } from '../../../wire/json.ts'
 import { JsonTextMeter } from '../../../wire/json-text-meter.ts'
@@ -15,6 +16,8 @@ const ownTerminal = sseEvent(undefined, '[DONE]')
 
 export class ChatStreamRelay extends RecordRelay {
   #last: JsonNode | undefined
+  /** The last usage that the client was sent, and its cost. */
+  #stated: { readonly usage: Usage; readonly cost: string } | undefined
   /** The meter's count over all chunks so far. */
   #seen = 0
   readonly #ended = new Set<unknown>()
@@ -44,7 +47,8 @@ export class ChatStreamRelay extends RecordRelay {
   #end(terminal: Uint8Array): void {
     if ((this.#seen & seenEnd) === 0 && this.meaningful) this.#passOwnEnd()
     // Usage reported before the last output is checked again: it may cover only the input.
-    if (this.bytesAtReport !== this.outputBytes) this.#passOwnUsage()
+    if (this.bytesAtReport !== this.outputBytes) this.#quoteAgain()
+    this.#passOwnUsage()
     this.finish(terminal)
   }
 
@@ -66,11 +70,14 @@ export class ChatStreamRelay extends RecordRelay {
     const reported = readUsage(usage.value())
     const edits = new JsonEdits(record)
     nameModel(edits, chunk, this.context)
-    this.quote(edits, chunk, reported, this.usageSoFar)
+    this.usageAtStart ??= reported
     this.usageSoFar = reported ?? this.usageSoFar
+    const stated = this.quote(edits, chunk, reported, this.usageAtStart)
     // The extra record, which only the gateway asked for.
     const isExtra = choices?.kind === 'array' && choices.isEmpty
-    if (!isExtra || this.context.wantsStreamUsage) this.pass(edits.apply())
+    if (isExtra && !this.context.wantsStreamUsage) return
+    this.#stated = stated
+    this.pass(edits.apply())
   }
 
   #measure(record: Uint8Array, choices: JsonNode): void {
@@ -87,17 +94,27 @@ export class ChatStreamRelay extends RecordRelay {
     this.#passOwn([['choices', jsonArray([choice])]])
   }
 
-  /** A caller that asked for usage gets it, even if the provider sent none or put it elsewhere. */
-  #passOwnUsage(): void {
+  #quoteAgain(): void {
     const reported = readUsage(usageIn(recordOf(this.#last?.value()))) ?? this.usageSoFar
-    const usage = this.context.quoteUsage(reported, this.usageSoFar, () => this.outputBytes)
-    if (usage === this.usage) return
-    this.usage = usage
+    this.usage = this.context.quoteUsage(reported, this.usageAtStart, () => this.outputBytes)
     this.bytesAtReport = this.outputBytes
-    if (!this.context.wantsStreamUsage || this.#last === undefined) return
+  }
+
+  /**
+   * A caller that asked for usage gets it, even if the provider sent none or put it elsewhere. Any other is told only if
+   * the charge is not the cost that it was told before. Such a caller expects a choice in every chunk.
+   */
+  #passOwnUsage(): void {
+    const { usage } = this
+    const stated = this.#stated
+    if (!usage || usage === stated?.usage || this.#last === undefined) return
+    const { wantsStreamUsage } = this.context
+    const cost = this.context.quotedUsd(usage)
+    if (!wantsStreamUsage && (!stated || stated.cost === cost)) return
+    const choices = wantsStreamUsage ? [] : [jsonObject({ index: '0', delta: '{}', finish_reason: 'null' })]
     this.#passOwn([
-      ['choices', '[]'],
-      ['usage', renderUsage(usage, this.context.quotedUsd(usage))],
+      ['choices', jsonArray(choices)],
+      ['usage', renderUsage(usage, cost)],
     ])
   }
 
