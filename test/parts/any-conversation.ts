@@ -19,7 +19,7 @@ type Life = CacheMark['life']
 
 /** Providers take a longer life only in front of shorter ones, so that a conversation has marks of one life. */
 const marked = (life: Life): fc.Arbitrary<{ cacheMark?: CacheMark }> =>
-  fc.nat(7).map((dice) => (dice === 0 ? { cacheMark: { life } } : {}))
+  fc.nat(7).map((dice) => (dice === 0 ? { cacheMark: { life, ...(life === 'long' && { isHour: true }) } } : {}))
 const textOf = (life: Life): fc.Arbitrary<TextBlock> =>
   fc.tuple(words, marked(life)).map(([said, mark]) => ({ kind: 'text', text: said, ...mark }))
 const plainText: fc.Arbitrary<TextBlock> = words.map((said) => ({ kind: 'text', text: said }))

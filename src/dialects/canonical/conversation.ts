@@ -8,6 +8,8 @@ export type RawJson = string
 export interface CacheMark {
   /** short = about five minutes, long = about an hour. */
   readonly life: 'short' | 'long'
+  /** The caller asked for a whole hour. */
+  readonly isHour?: boolean
   /** Where the caller wrote it, as a JSON pointer into its body. */
   readonly pointer?: string
 }
@@ -143,6 +145,15 @@ export interface ReasoningSettings {
   readonly mode?: 'off' | 'adaptive' | 'on' | 'between-tools' | undefined
   /** Whether readable reasoning was requested or declined; undefined = the provider's default. */
   readonly visible?: boolean | undefined
+  /** How detailed the readable reasoning should be, in the words of Responses. */
+  readonly summary?: Summary | undefined
+}
+
+const summaries = ['auto', 'concise', 'detailed'] as const
+type Summary = (typeof summaries)[number]
+
+export function summaryWord(text: string | undefined): Summary | undefined {
+  return summaries.find((word) => word === text)
 }
 
 export type OutputFormat =

@@ -26,8 +26,12 @@ import type { RulesAndWarnings } from '../request/settings.ts'
 export function renderReasoning(conversation: Conversation, target: RulesAndWarnings) {
   const effort = fitEffort(conversation, target)
   // Only on request: some accounts are refused summaries until they are verified.
-  const isShown = conversation.reasoning?.visible === true && effort !== 'none' && reasons(target.rules)
-  return { reasoning: filledObject({ effort: jsonString(effort), summary: isShown ? '"auto"' : undefined }), effort }
+  const { visible, summary = 'auto' } = conversation.reasoning ?? {}
+  const isShown = visible === true && effort !== 'none' && reasons(target.rules)
+  return {
+    reasoning: filledObject({ effort: jsonString(effort), summary: isShown ? jsonString(summary) : undefined }),
+    effort,
+  }
 }
 
 /** Whether the target reasons; one that does not refuses a request for encrypted reasoning. */

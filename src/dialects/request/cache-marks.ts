@@ -27,7 +27,8 @@ const cacheControls = { short: '{"type":"ephemeral"}', long: '{"type":"ephemeral
 export function markOf(fields: RequestFields): { readonly cacheMark?: CacheMark } {
   const control = fields.optionalObject('cache_control')
   if (!control) return {}
-  return { cacheMark: { life: control.optionalText('ttl') === '1h' ? 'long' : 'short', pointer: control.at } }
+  const isHour = control.optionalText('ttl') === '1h'
+  return { cacheMark: { life: isHour ? 'long' : 'short', ...(isHour && { isHour }), pointer: control.at } }
 }
 
 /** The same for OpenAI's breakpoint, or `cache_control`, which other gateways introduced. */
@@ -115,11 +116,19 @@ export function chooseMarks(conversation: Conversation, rules: MarkRules, warnin
     rules.isAccepted,
     found.filter((each) => rules.canCarry(each)).map(({ block }) => block),
   )
-  for (const { block, mark, pointer } of found) if (!marks.keeps(block)) warnMark(mark, pointer, warnings)
-  if (conversation.automaticCache && !rules.isImplicit) {
-    warnMark(conversation.automaticCache, pointerTo(conversation, 'automaticCache'), warnings)
+  for (const { block, mark, pointer } of found) {
+    if (marks.keeps(block)) warnShortened(mark, warnings)
+    else warnMark(mark, pointer, warnings)
   }
+  const { automaticCache: automatic } = conversation
+  if (automatic && rules.isImplicit) warnShortened(automatic, warnings)
+  else if (automatic) warnMark(automatic, pointerTo(conversation, 'automaticCache'), warnings)
   return marks
+}
+
+/** The longest breakpoint lasts for half an hour, and implicit caches promise no more. */
+function warnShortened({ isHour, pointer }: CacheMark, warnings: WarningList): void {
+  if (isHour && pointer !== undefined) warnings.add('cache_life_shortened', `${pointer}/ttl`)
 }
 
 /** The blocks and tools that are sent with a mark. */

@@ -7,6 +7,11 @@ import { type ParseContext, type RequestFields, shownWord } from './fields.ts'
 import { isWebUrl, mediaByContent, readDataUrl, readMediaUrl } from './media.ts'
 
 /** Who asks, and how to cache and serve the request. */
+/** The default of `prompt_cache_retention`, in both spellings. */
+export function isUsualRetention(value: unknown): boolean {
+  return value === 'in_memory' || value === 'in-memory'
+}
+
 export function parseServing(body: RequestFields, context: ParseContext) {
   return {
     endUserId: body.optionalText('safety_identifier') || body.optionalText('user') || undefined,

@@ -25,7 +25,7 @@ describe('roles', () => {
     const blocks = [{ type: 'text', text: 'A', cache_control: { type: 'ephemeral', ttl: '1h' } }]
     const { conversation, turns } = parsed({ system: blocks, messages: [{ role: 'system', content: 'B' }, hi] })
     expect(conversation.system).toEqual([
-      { ...text('A'), cacheMark: { life: 'long', pointer: '/system/0/cache_control' } },
+      { ...text('A'), cacheMark: { life: 'long', isHour: true, pointer: '/system/0/cache_control' } },
       text('B'),
     ])
     expect(turns).toEqual([{ role: 'user', blocks: [text('hi')] }])

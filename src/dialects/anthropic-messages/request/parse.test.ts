@@ -45,7 +45,7 @@ describe('settings', () => {
       stream: true,
     })
     expect(request.sampling).toEqual({ temperature: 0.5, topP: 0.9, topK: 5 })
-    expect(request.automaticCache).toEqual({ life: 'long', pointer: '/cache_control' })
+    expect(request.automaticCache).toEqual({ life: 'long', isHour: true, pointer: '/cache_control' })
     expect(request.outputCap).toBe(100)
     expect(request.warnings).toEqual([])
     expect(request.unsupported).toEqual([])

@@ -59,7 +59,7 @@ function parseConversation(body: RequestFields, sent: SentRequest, context: Pars
     system: systemOf(body),
     turns: parseContents(body, context),
     tools: parseTools(body, context),
-    toolChoice: parseChoice(body),
+    toolChoice: parseChoice(body, context),
     sampling: Object.fromEntries(samplingNames.map((name) => [name, config?.optionalNumber(name)])),
     outputCap: sent.envelope.outputCap,
     stop: (config?.optionalList('stopSequences') ?? []).filter((each) => typeof each === 'string'),
@@ -208,6 +208,9 @@ function parseResult(result: RequestFields, callId: string, context: ParseContex
   return { kind: 'tool-result', callId, content, isError: isSingle && only === 'error' }
 }
 
+const supportedInFunction = ['name', 'description', 'parameters', 'parametersJsonSchema']
+const isUsualBehavior = (value: unknown) => value === 'UNSPECIFIED' || value === 'BLOCKING'
+
 function parseTools(body: RequestFields, context: ParseContext): Tool[] {
   return body.objects('tools').flatMap((entry) => {
     for (const name of entry.names.filter((each) => each !== 'functionDeclarations')) {
@@ -216,6 +219,7 @@ function parseTools(body: RequestFields, context: ParseContext): Tool[] {
       context.unsupported.push({ field: entry.pointer(name), refuse: !isSearch, reason, addsInput: true })
     }
     return entry.objects('functionDeclarations').map((declared): Tool => {
+      collectUnsupported(declared, supportedInFunction, context, { behavior: { isDefault: isUsualBehavior } })
       const json = declared.optionalObject('parametersJsonSchema')
       const open = declared.optionalObject('parameters')
       return {
@@ -229,7 +233,7 @@ function parseTools(body: RequestFields, context: ParseContext): Tool[] {
   })
 }
 
-function parseChoice(body: RequestFields): ToolChoice | undefined {
+function parseChoice(body: RequestFields, { warnings }: ParseContext): ToolChoice | undefined {
   const config = body.optionalObject('toolConfig')?.optionalObject('functionCallingConfig')
   const mode = config?.optionalText('mode')?.toUpperCase()
   const names = (config?.optionalList('allowedFunctionNames') ?? []).filter((name) => typeof name === 'string')
@@ -239,6 +243,8 @@ function parseChoice(body: RequestFields): ToolChoice | undefined {
     if (only === undefined) return { kind: 'required' }
     return names.length === 1 ? { kind: 'named', name: only } : { kind: 'allowed', names, force: true }
   }
+  // No other dialect has calls that must match their schema while text is allowed too.
+  if (config && mode === 'VALIDATED') warnings.add('tool_choice_relaxed', config.pointer('mode'))
   if (mode === 'VALIDATED' && names.length > 0) return { kind: 'allowed', names, force: false }
   return mode === undefined || mode === 'MODE_UNSPECIFIED' ? undefined : { kind: 'auto' }
 }

@@ -4,6 +4,7 @@
 import { describe, expect, test } from 'bun:test'
 import { Failure } from '../../../kernel/failure.ts'
 import type { RequestEdits } from '../../byte-lane/edits.ts'
+import { writeSignature } from '../../canonical/signature.ts'
 import type { TargetRules } from '../../canonical/target-rules.ts'
 import { readEnvelope } from '../envelope.ts'
 import { editRequest } from './edit.ts'
@@ -173,6 +174,28 @@ describe('messages', () => {
     expect(edited(body, { reasoningMembers: false })).toBe(around(user, bare, user))
     expect(edited(around(thoughtful(`[${own},${real}]`)), { reasoningMembers: false })).toBe(around(bare))
     expect(edited(body, {})).toBe(body)
+  })
+
+  test('a warning names the first message whose reasoning is left out', () => {
+    const said = (more: string) => `{"role":"assistant","content":"hi"${more}}`
+    const warnings = (...messages: string[]) =>
+      editRequest(envelopeOf(around(...messages)), {
+        upstreamModel: 'up',
+        defaultOutputCap: undefined,
+        rules: { reasoningMembers: false },
+      }).warnings
+    const thought = said(',"reasoning_content":"hm"')
+    expect(warnings(user, said(''), thought, thought)).toEqual([{ code: 'thinking_dropped', field: '/messages/2' }])
+    expect(warnings(said(',"reasoning":"hm"'))).toEqual([{ code: 'thinking_dropped', field: '/messages/0' }])
+    // Empty, or shown by this gateway and not needed again.
+    const signature = writeSignature({ issuer: 'p/d/up', blob: undefined })
+    const shown = JSON.stringify([{ type: 'reasoning.text', text: 'hm', signature }])
+    const silent = [
+      ',"reasoning_content":""',
+      ',"reasoning_content":null',
+      `,"reasoning":"hm","reasoning_details":${shown}`,
+    ]
+    expect(warnings(...silent.map(said))).toEqual([])
   })
 
   test('pitfall 82: a host that misses reasoning in the history gets it empty, and never twice', () => {

@@ -4,7 +4,7 @@
 import { hasBytes } from '../../../wire/bytes.ts'
 import type { JsonNode } from '../../../wire/json.ts'
 import { BodyEdits, type EditedRequest, type PaidMembers, type RequestEdits, textIn } from '../../byte-lane/edits.ts'
-import { isOwnSignature } from '../../canonical/signature.ts'
+import { isDisplayOnly, isOwnSignature } from '../../canonical/signature.ts'
 import type { TargetRules } from '../../canonical/target-rules.ts'
 import type { SentRequest } from '../../canonical/translation.ts'
 import { anyId, OpenCalls, type ToolIdRule } from '../../request/tools.ts'
@@ -90,11 +90,28 @@ function editMessages(body: BodyEdits, bytes: Uint8Array, rules: TargetRules): v
     echo: rules.reasoningEcho && has('assistant') ? rules.reasoningEcho : undefined,
   }
   if (!renamesDeveloper && !edits.stripReasoning && !edits.stripOwn && !edits.echo) return
-  for (const message of body.root.get('messages')?.elements() ?? []) {
+  let isLost = false
+  for (const [i, message] of (body.root.get('messages')?.elements() ?? []).entries()) {
     const role = message.get('role')
     if (role?.string === 'developer' && renamesDeveloper) body.set(role, '"system"')
-    if (role?.string === 'assistant') editAssistant(body, message, edits)
+    if (role?.string !== 'assistant') continue
+    if (!isLost && edits.stripReasoning && hasReasoning(message)) {
+      isLost = true
+      body.warn('thinking_dropped', `/messages/${i}`)
+    }
+    editAssistant(body, message, edits)
   }
+}
+
+/** Other than reasoning that was only for display, which needs no warning on any lane. */
+function hasReasoning(message: JsonNode): boolean {
+  const isFilled = reasoningFieldNames.some((name) => {
+    const member = message.get(name)
+    return member?.kind === 'array' ? !member.isEmpty : Boolean(member?.string)
+  })
+  if (!isFilled) return false
+  const details = message.get('reasoning_details')?.elements() ?? []
+  return details.length === 0 || !details.every((entry) => isDisplayOnly(textIn(entry, 'signature')))
 }
 
 /** Ids of calls in the form that the host accepts, and a message between a result and a user message. */

@@ -9,6 +9,7 @@ import {
   type RawJson,
   type ReasoningSettings,
   type Sampling,
+  summaryWord,
   type Tool,
   type ToolChoice,
 } from '../../canonical/conversation.ts'
@@ -25,7 +26,13 @@ import {
   shownWord,
   wrongType,
 } from '../../request/fields.ts'
-import { endUserPointer, nestedGrammar, parseFormat, parseServing } from '../../request/parse-openai.ts'
+import {
+  endUserPointer,
+  isUsualRetention,
+  nestedGrammar,
+  parseFormat,
+  parseServing,
+} from '../../request/parse-openai.ts'
 import { parseMessages } from './parse-messages.ts'
 
 export function parseRequest(sent: SentRequest): ParsedRequest | Failure {
@@ -111,11 +118,12 @@ function parseReasoning(body: RequestFields): { settings: ReasoningSettings; poi
   const budgetTokens =
     effort === undefined ? (tokens(reasoning, 'max_tokens') ?? tokens(thinking, 'budget_tokens')) : undefined
   const mode = effort === undefined ? modeOf(reasoning, thinking) : undefined
-  const visible = visibility(body, reasoning)
+  const summary = reasoning?.optionalText('summary')
+  const visible = visibility(body, reasoning) ?? (summary === undefined ? undefined : summary !== 'none')
   if (effort === undefined && budgetTokens === undefined && mode === undefined && visible === undefined)
     return undefined
   const written = native ? 'reasoning_effort' : reasoning ? 'reasoning' : thinking ? 'thinking' : 'include_reasoning'
-  return { settings: { effort, budgetTokens, mode, visible }, pointer: `/${written}` }
+  return { settings: { effort, budgetTokens, mode, visible, summary: summaryWord(summary) }, pointer: `/${written}` }
 }
 
 function tokens(fields: RequestFields | undefined, name: string): number | undefined {
@@ -173,6 +181,7 @@ const otherFields: OwnFields = {
   plugins: searching,
   search_parameters: searching,
   web_search: searching,
+  prompt_cache_retention: { isDefault: isUsualRetention },
   min_p: { isDefault: isZero },
   repetition_penalty: { isDefault: (value) => value === 1 },
 }
@@ -180,7 +189,7 @@ const otherFields: OwnFields = {
 /** Known members of settings that are objects; others are omitted with a warning. */
 const knownInside: Readonly<Record<string, readonly string[]>> = {
   stream_options: ['include_usage'],
-  reasoning: ['effort', 'max_tokens', 'enabled', 'exclude'],
+  reasoning: ['effort', 'max_tokens', 'enabled', 'exclude', 'summary'],
   thinking: ['type', 'budget_tokens'],
   response_format: ['type', 'json_schema'],
   // Also flat, as some clients send it.

@@ -80,6 +80,8 @@ function render(conversation: Conversation, target: Target): RenderedRequest {
 function renderEffort(conversation: Conversation, rendering: Rendering): Effort | undefined {
   const { rules, warnings } = rendering
   const wanted = fitEffort(conversation, rendering)
+  // Hosts show their reasoning or do not; the dialect has no member to ask for it.
+  if (conversation.reasoning?.summary) warnings.add('summary_dropped', '/reasoning/summary')
   if (conversation.tools.length === 0 || rules.toolsWithReasoning !== false || wanted === 'none') return wanted
   if (wanted === undefined && !rules.thinksByDefault) return undefined
   // The host refuses tools while the model reasons, and the caller needs the tools more.

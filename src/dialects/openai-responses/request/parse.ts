@@ -12,6 +12,7 @@ import {
   type MediaBlock,
   type RawJson,
   type ReasoningSettings,
+  summaryWord,
   type TextBlock,
   type Tool,
   type ToolCallBlock,
@@ -37,6 +38,7 @@ import { mediaByUrl, readMediaUrl } from '../../request/media.ts'
 import {
   audioBlock,
   endUserPointer,
+  isUsualRetention,
   nestedGrammar,
   parseFileData,
   parseFormat,
@@ -112,14 +114,15 @@ function parseReasoning(body: RequestFields): ReasoningSettings | undefined {
   const effort = reasoning.optionalWord('effort', efforts)
   const summary = reasoning.optionalText('summary') ?? reasoning.optionalText('generate_summary')
   const visible = summary === undefined ? undefined : summary !== 'none'
-  return effort === undefined && visible === undefined ? undefined : { effort, visible }
+  if (effort === undefined && visible === undefined) return undefined
+  return { effort, visible, summary: summaryWord(summary) }
 }
 
 /** Parsed elsewhere, or without meaning for a provider. */
 const supported: readonly string[] = [
   ...['model', 'input', 'instructions', 'stream', 'stream_options', 'tools', 'tool_choice', 'parallel_tool_calls'],
   ...['max_output_tokens', 'temperature', 'top_p', 'reasoning', 'text', 'service_tier', 'user', 'safety_identifier'],
-  ...['prompt_cache_key', 'prompt_cache_options', 'prompt_cache_retention', 'background'],
+  ...['prompt_cache_key', 'prompt_cache_options', 'background'],
   // Codex's own records.
   'client_metadata',
   ...routingMembers,
@@ -133,6 +136,7 @@ const knownInside: Readonly<Record<string, readonly string[]>> = {
 }
 
 const otherFields: OwnFields = {
+  prompt_cache_retention: { isDefault: isUsualRetention },
   truncation: { isDefault: (value) => value === 'disabled' },
   // Reasoning always comes encrypted, and the other parts have no place here.
   include: { isDefault: isEncryptedReasoning },
