@@ -80,7 +80,7 @@ export interface ProviderRefusal {
   readonly overflow: ContextOverflow | undefined
 }
 
-/** A provider's figures for a prompt that is too long; each may be absent. */
+/** The figures of a prompt that is too long, a provider's unless it gave none; each may be absent. */
 export interface ContextOverflow {
   /** Tokens requested: the prompt, and the output cap if the provider counts it too. */
   readonly tokens?: number
@@ -88,6 +88,8 @@ export interface ContextOverflow {
   readonly limit?: number
   /** The part of `tokens` that is the output cap. */
   readonly outputCap?: number
+  /** The provider gave no figures: `tokens` is our estimate of the prompt, `limit` the catalog's. */
+  readonly isEstimated?: true
 }
 
 /** An expected outcome: returned in the pipeline, thrown in the management API. The message says who refused, what happened, and what to do. */

@@ -31,7 +31,8 @@ export async function attemptRoutes(deps: AttemptRoutesDependencies, held: Held)
     clientGone: exchange.clientGone,
   })
   if (!(outcome instanceof Exhausted)) return acceptReply(held, outcome)
-  return outcome.clientLeft ? 'client left' : exhaustedFailure(model.id, outcome)
+  if (outcome.clientLeft) return 'client left'
+  return exhaustedFailure(model.id, outcome, () => held.admitted.content.inputTokens())
 }
 
 function abortReply(reply: Reply): void {

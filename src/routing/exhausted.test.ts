@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test'
+import { anthropicMessages } from '../dialects/anthropic-messages/index.ts'
 import { replyFault } from '../dialects/canonical/faults.ts'
 import { openaiChat } from '../dialects/openai-chat/index.ts'
 import { Secret } from '../kernel/secret.ts'
@@ -13,6 +14,34 @@ test('says so if a provider refused without a message', () => {
   expect(openaiChat.renderFailure(failure, 'req_1')).toContain(
     'Provider acme refused the request (400): It did not say why.',
   )
+})
+
+describe('a prompt that is too long', () => {
+  const candidate = {
+    ...{ provider: { id: 'acme' }, dialect: anthropicMessages, model: { contextTokens: 200_000 } },
+  } as unknown as Candidate
+  const messageOf = (said: string, tokens: number): string => {
+    const body = JSON.stringify({ type: 'error', error: { type: 'invalid_request_error', message: said } })
+    const fault = classifyFault(anthropicMessages.readFault(400, new Headers(), body))
+    const failure = exhaustedFailure('m', new Exhausted([{ candidate, fault }]), () => tokens)
+    return JSON.parse(anthropicMessages.renderFailure(failure, 'req_1')).error.message
+  }
+  const wordless = 'Input is too long for requested model.'
+
+  test('has our numbers if the provider gave none', () => {
+    expect(messageOf(wordless, 210_000)).toStartWith(
+      `prompt is too long: 210000 tokens > 200000 maximum (estimated by Tollgate). Provider acme: ${wordless}`,
+    )
+  })
+
+  test('has no numbers that contradict the provider', () => {
+    expect(messageOf(wordless, 200_000)).toStartWith(`prompt is too long: Provider acme: ${wordless}`)
+  })
+
+  test("keeps the provider's numbers", () => {
+    const said = 'prompt is too long: 227255 tokens > 199999 maximum'
+    expect(messageOf(said, 210_000)).toBe(said)
+  })
 })
 
 const hex = '0123456789abcdef0123456789abcdef'

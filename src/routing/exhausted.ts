@@ -2,7 +2,7 @@
 // problems with the operator's credentials never read as problems with the caller's key.
 
 import { readOverflow } from '../dialects/canonical/faults.ts'
-import { Failure } from '../kernel/failure.ts'
+import { type ContextOverflow, Failure } from '../kernel/failure.ts'
 import type { Secret } from '../kernel/secret.ts'
 import { type AttemptFault, faultTable, isTransient } from './faults.ts'
 import type { Candidate } from './plan.ts'
@@ -55,12 +55,13 @@ export class Exhausted {
   }
 }
 
-export function exhaustedFailure(model: string, { failed: all }: Exhausted): Failure {
+/** `inputTokens`: our estimate of the prompt, for a provider that finds it too long and does not say by how much. */
+export function exhaustedFailure(model: string, { failed: all }: Exhausted, inputTokens?: () => number): Failure {
   // Ejected routes were not tried; the others decide the kind of failure.
   const failed = all.filter(({ skippedAs }) => skippedAs !== 'ejected')
   const last = failed.at(-1)
-  if (last?.fault.class === "caller's fault") return callersFailure(last)
-  if (last && failed.every(({ fault }) => isNamedByApi(fault))) return callersFailure(last)
+  if (last?.fault.class === "caller's fault") return callersFailure(last, inputTokens)
+  if (last && failed.every(({ fault }) => isNamedByApi(fault))) return callersFailure(last, inputTokens)
   if (last?.fault.class === 'shut down') return new Failure('OVERLOADED', shutDownMessage, { retryAfterMs: 1000 })
   const refusal = failed[0]?.fault.failure
   if (refusal && failed.every(({ fault }) => fault.failure)) return refusal
@@ -141,7 +142,7 @@ function isNamedByApi({ class: faultClass, status, provider }: AttemptFault): bo
   return faultClass === 'lacks what was asked for' && word !== undefined && status !== 400 && status !== 402
 }
 
-function callersFailure({ candidate, fault }: FailedAttempt): Failure {
+function callersFailure({ candidate, fault }: FailedAttempt, inputTokens?: () => number): Failure {
   const said = fault.provider
   const mask = (text: string): string => maskSecrets(text, candidate.provider.apiKey)
   const word = said?.code === said?.type ? '' : mask(said?.code ?? '')
@@ -151,11 +152,23 @@ function callersFailure({ candidate, fault }: FailedAttempt): Failure {
       dialect: candidate.dialect.id,
       status: fault.status,
       word: isWord.test(word) ? word : undefined,
-      overflow: said && readOverflow(said),
+      overflow: said && withEstimate(readOverflow(said), candidate.model?.contextTokens, inputTokens),
     },
     ...(said?.param === undefined ? {} : { param: mask(said.param) }),
     ...(said?.details === undefined ? {} : { details: maskWithin(said.details, mask) }),
   })
+}
+
+/** Figures that contradict the provider would be worse than none. */
+function withEstimate(
+  overflow: ContextOverflow | undefined,
+  limit: number | undefined,
+  inputTokens?: () => number,
+): ContextOverflow | undefined {
+  if (!overflow || overflow.tokens !== undefined || overflow.limit !== undefined) return overflow
+  const tokens = inputTokens?.()
+  const isAbove = tokens !== undefined && limit !== undefined && tokens > limit
+  return isAbove ? { tokens, limit, isEstimated: true } : overflow
 }
 
 /** Masks strings in JSON of any depth; deeper levels are left out. */

@@ -121,8 +121,9 @@ function overflowToken({ tokens, limit, outputCap }: ContextOverflow): string {
 }
 
 /** Anthropic's two messages: what is too long, and, if the output cap is part of it, by how much to lower the cap. */
-function tooLong({ tokens, limit, outputCap }: ContextOverflow): string {
+function tooLong({ tokens, limit, outputCap, isEstimated }: ContextOverflow): string {
   if (tokens === undefined || limit === undefined) return 'prompt is too long:'
+  if (isEstimated) return `prompt is too long: ${tokens} tokens > ${limit} maximum (estimated by Tollgate).`
   const tooMany = `prompt is too long: ${tokens} tokens > ${limit} maximum.`
   if (!outputCap) return tooMany
   const parts = `${tokens - outputCap} + ${outputCap} > ${limit}`

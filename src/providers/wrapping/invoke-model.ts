@@ -84,6 +84,8 @@ function eventText({ headers, payload }: EventFrame): string {
 interface HostError {
   /** The dialect's word for what the host calls an exception, so that it is classified like the dialect's own errors. */
   readonly type: string
+  /** The dialect's error has none; it is read like those of other dialects. */
+  readonly code?: string
   /** In place of the host's, where that would blame the caller; absent = the host's. */
   readonly status?: number
 }
@@ -103,7 +105,8 @@ const hostErrors: Readonly<Record<string, HostError>> = {
   accessdeniedexception: { type: 'permission_error' },
   unrecognizedclientexception: { type: 'authentication_error' },
   expiredtokenexception: { type: 'authentication_error' },
-  resourcenotfoundexception: { type: 'not_found_error' },
+  // The only resource that a call names is the model, in its path.
+  resourcenotfoundexception: { type: 'not_found_error', code: 'model_not_found' },
 }
 const unknownError: HostError = { type: 'api_error' }
 
@@ -116,29 +119,33 @@ function errorText(exception: string, message: string): string {
 }
 
 function errorJson(exception: string, message: string): string {
-  const { type } = hostErrorOf(exception)
-  return JSON.stringify({ type: 'error', error: { type, message: message || exception } })
+  const { type, code } = hostErrorOf(exception)
+  return JSON.stringify({ type: 'error', error: { type, code, message: message || exception } })
 }
 
-/** `x-amzn-errortype: ThrottlingException:http://…`, and a body that has only a message. */
+/** `x-amzn-errortype: ThrottlingException:http://…`, or `__type` in the body; otherwise the body has only a message. */
 function refusalOf(response: UpstreamResponse): UpstreamResponse {
   const [exception = ''] = (response.headers.get('x-amzn-errortype') ?? '').split(':')
   const { status = response.status } = hostErrorOf(exception)
   // The caller gets the status at once and decides how long to wait for the body.
   const words = new ReadableStream<Uint8Array>({
     async pull(controller) {
-      controller.enqueue(encoder.encode(refusalText(exception, await readResponseStart(response, faultBytesMax))))
+      const body = await readResponseStart(response, faultBytesMax)
+      controller.enqueue(encoder.encode(refusalText(exception, body, response.status)))
       controller.close()
     },
   })
   return { status, headers: response.headers, ...bodyOf(words) }
 }
 
-function refusalText(exception: string, body: Uint8Array): string {
+/** A 404 without a known exception comes from a wrong address: it gets no type, which would make it the API's own words. */
+function refusalText(header: string, body: Uint8Array, status: number): string {
   const fields = jsonOf(body)
   if (fields.type === 'error') return JSON.stringify(fields)
-  const { message, Message: shouted } = fields
+  const { message, Message: shouted, __type: written } = fields
+  const exception = header || (typeof written === 'string' ? written.slice(written.lastIndexOf('#') + 1) : '')
   const said = [message, shouted].find((each) => typeof each === 'string') ?? ''
+  if (status === 404 && hostErrorOf(exception) === unknownError) return `${said || exception}`
   return errorJson(exception, said as string)
 }
 

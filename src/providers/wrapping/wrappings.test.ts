@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { chunkFrame, eventFrame } from '../../../test/parts/event-frames.ts'
+import { faultFromBody } from '../../dialects/canonical/faults.ts'
+import { classifyFault } from '../../routing/faults.ts'
 import type { Endpoint, UpstreamResponse } from '../provider.ts'
 import { type EventFrame, EventFrameReader, FrameFault, invokeModel } from './invoke-model.ts'
 import { rawPredict } from './wrappings.ts'
@@ -238,6 +240,23 @@ describe('InvokeModel', () => {
     const response = invokeModel.unwrap(given)
     expect(response.status).toBe(status)
     expect(JSON.parse(await textIn(response))).toEqual({ type: 'error', error: { type, message: 'no' } })
+  })
+
+  const unknownOperation = 'com.amazon.coral.service#UnknownOperationException'
+  test.each([
+    ['', '', 'failing'],
+    ['', '{}', 'failing'],
+    ['', '{"message":null}', 'failing'],
+    ['UnknownOperationException', '{}', 'failing'],
+    ['', JSON.stringify({ __type: unknownOperation }), 'failing'],
+    ['ResourceNotFoundException:http://internal.amazon.com/', '{}', 'does not know the model'],
+    ['ResourceNotFoundException', '{"message":"The resource was not found."}', 'does not know the model'],
+    ['', '{"__type":"ResourceNotFoundException","message":"no"}', 'does not know the model'],
+  ])('a 404 is about the route, not about the request: %p %p', async (errorType, body, expected) => {
+    const given = new Response(body, { status: 404, headers: { 'x-amzn-errortype': errorType } })
+    const response = invokeModel.unwrap(given)
+    const fault = faultFromBody(response.status, response.headers, await textIn(response))
+    expect([response.status, classifyFault(fault).class]).toEqual([404, expected as never])
   })
 
   test.each([
