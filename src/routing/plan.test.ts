@@ -128,3 +128,11 @@ describe('endpoints that serve only some models', () => {
     expect(chosen('c', features, anthropicMessages, only)[0]).toBe('anthropic-messages')
   })
 })
+
+test('takes cache marks that the operator wants from the model', () => {
+  const rulesOf = rememberRules()
+  const endpoint = { dialect: 'anthropic-messages' } as Endpoint
+  const rules = (cacheMarks: boolean) =>
+    rulesOf({ upstreamModel: 'acme-large-v1' } as Route, endpoint, { tags: [], cacheMarks }).cachesOnlyMarked
+  expect([rules(true), rules(false)]).toEqual([true, undefined])
+})

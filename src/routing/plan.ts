@@ -78,7 +78,7 @@ export interface PlanInput {
   readonly own: ReadonlyMap<string, OwnProvider>
   /** Whether routes on the operator's credentials may follow those on the workspace's own. */
   readonly sharesRoutes: boolean
-  rulesOf(route: Route, endpoint: Endpoint, model: Pick<Model, 'tags'>): TargetRules
+  rulesOf(route: Route, endpoint: Endpoint, model: Pick<Model, 'tags' | 'cacheMarks'>): TargetRules
   healthOf(names: RouteNames): RouteHealth
 }
 
@@ -142,14 +142,15 @@ function takesTogether({ features, model, rulesOf }: PlanInput, route: Route, en
   return toolsWithReasoning !== false || (features.reasoning === undefined && thinksByDefault !== true)
 }
 
-/** Caches the rules, which depend on names and tags only. */
+/** Caches the rules, which depend on names and on what the catalog says of the model. */
 export function rememberRules(): PlanInput['rulesOf'] {
   const known = new Map<Route, Map<Endpoint, TargetRules>>()
-  return (route, endpoint, { tags }) => {
+  return (route, endpoint, { tags, cacheMarks }) => {
     const cached = known.get(route)?.get(endpoint)
     if (cached) return cached
     const { dialect, rules: endpointRules, modelRules } = endpoint
-    const rules = rulesFor({ dialect, upstreamModel: route.upstreamModel, endpointRules, modelRules, tags })
+    const { upstreamModel } = route
+    const rules = rulesFor({ dialect, upstreamModel, endpointRules, modelRules, tags, cacheMarks })
     known.set(route, (known.get(route) ?? new Map<Endpoint, TargetRules>()).set(endpoint, rules))
     return rules
   }

@@ -45,6 +45,15 @@ describe('the answer', () => {
     expect(rules).toEqual(dialect === 'openai-responses' ? { promptCacheKey: true } : {})
   })
 
+  test('is that only marked content is cached, if the operator wants marks where the dialect has them', () => {
+    const rules = (dialect: DialectId, cacheMarks: boolean) =>
+      rulesFor({ dialect, upstreamModel: 'acme-large-v1', endpointRules: undefined, cacheMarks }).cachesOnlyMarked
+    expect(rules('anthropic-messages', true)).toBe(true)
+    expect(rules('anthropic-messages', false)).toBeUndefined()
+    expect(rules('openai-chat', true)).toBeUndefined()
+    expect(rules('gemini', true)).toBeUndefined()
+  })
+
   test('is the rows in order, the later winning member by member', () => {
     const row = (models: RegExp, rules: TargetRules) => ({
       dialect: 'openai-chat' as const,

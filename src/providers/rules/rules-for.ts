@@ -34,16 +34,20 @@ export interface RuleQuestion {
   readonly modelRules?: readonly ModelRules[] | undefined
   /** The abilities of the model according to the catalog; none = nothing is known. */
   readonly tags?: readonly string[]
+  /** Whether the operator wants cache marks on this model, whatever its name; undefined = the operator did not say. */
+  readonly cacheMarks?: boolean | undefined
 }
 
 export function rulesFor(question: RuleQuestion, table: readonly RuleRow[] = ruleTable): TargetRules {
-  const { dialect, upstreamModel, endpointRules, modelRules = [], tags = [] } = question
+  const { dialect, upstreamModel, endpointRules, modelRules = [], tags = [], cacheMarks } = question
   const named = ({ models }: ModelRules) => models.test(upstreamModel)
   const rows = table.filter((row) => row.dialect === dialect && named(row))
   let rules: TargetRules = { ...dialectRules[dialect] }
   for (const row of rows) rules = { ...rules, ...row.rules }
   rules = { ...rules, ...endpointRules }
   for (const row of modelRules.filter(named)) rules = { ...rules, ...row.rules }
+  // Messages is the dialect in which callers choose what is cached. Its hosts serve other models than Claude too.
+  if (cacheMarks && dialect === 'anthropic-messages') rules = { ...rules, cachesOnlyMarked: true }
   // A reasoning effort is a 400 for models that do not reason.
   const cannotReason = tags.length > 0 && !tags.includes('reasoning')
   return Object.freeze(rules.efforts === undefined && cannotReason ? { ...rules, efforts: [] } : rules)
