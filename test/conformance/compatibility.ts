@@ -39,7 +39,7 @@ OpenAI's own API that reject tools with reasoning on \`chat\` are called through
 Within one dialect these are the only changes. In requests: the model's name; an output cap that is missing, or higher than
 the model's maximum or what the wallet covers; a request for usage in streams; \`prompt_cache_key\`, added for a
 [session](reference/prompt-caching.md#cache-keys) or removed where the provider rejects it; names and roles that the
-provider spells differently; ids of tool calls in the form that the model accepts, and a short assistant message between
+provider spells differently; on \`messages\`, the media type of an image that does not match its content; ids of tool calls in the form that the model accepts, and a short assistant message between
 a tool result and a user message, for models that require it; reasoning that only this gateway or another provider can
 read; members that choose routes; and service tiers, tools and models that the price does not cover. In answers:
 the model's id, the usage with its cost, and \`id:\` and \`retry:\` lines of streams, which are removed.

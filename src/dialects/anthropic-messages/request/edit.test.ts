@@ -42,6 +42,30 @@ test('a message in which nothing else is goes as a whole', () => {
   expect(edited(`${says(empty)},${hi}`)).toBe(becomes(hi))
 })
 
+test('the label of an image is corrected by its content, also in a tool result', () => {
+  const jpeg = Buffer.from('ffd8ffe000104a464946', 'hex').toString('base64').padEnd(120, 'A')
+  const png = Buffer.from('89504e470d0a1a0a0000000d', 'hex').toString('base64').padEnd(120, 'A')
+  const image = (label: string, data: string) =>
+    `{"type":"image","source":{"data":"${data}", "type":"base64","media_type" : "${label}"}}`
+  const holding = (block: string) =>
+    `{"role":"user","content":[${block},{"type":"tool_result","tool_use_id":"t","content":[${block}]}]}`
+  const escaped = jpeg.replaceAll('/', '\\/')
+  for (const [label, data, expected] of [
+    ['image/png', jpeg, 'image/jpeg'],
+    ['image/png', escaped, 'image/jpeg'],
+    ['image/jpg', jpeg, 'image/jpeg'],
+    ['image/webp', png, 'image/png'],
+    ['image/png', png, 'image/png'],
+    // The provider judges what is unknown.
+    ['image/png', 'QUJD', 'image/png'],
+    ['image/png', '', 'image/png'],
+  ] as const) {
+    expect(edited(holding(image(label, data)))).toBe(becomes(holding(image(expected, data))))
+  }
+  const byUrl = '{"type":"image","source":{"type":"url","url":"https://a.example/image/png"}}'
+  expect(edited(holding(byUrl))).toBe(becomes(holding(byUrl)))
+})
+
 test('sealed thinking of ours is cut out too', () => {
   expect(edited(`${hi},${says('{"type":"redacted_thinking","data":"tg1.x"}', call)}`)).toBe(
     becomes(`${hi},${says(call)}`),

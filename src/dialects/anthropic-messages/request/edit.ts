@@ -1,12 +1,14 @@
 // Edits a Messages body for a provider of the same dialect: the model's name, blocks that this gateway put into the
-// history, a cap, speed or model that is not paid for, and, for hosts that do not use it, Anthropic's billing line.
+// history, wrong labels of images, a cap, speed or model that is not paid for, and, for hosts that do not use it,
+// Anthropic's billing line.
 // Everything else is forwarded byte for byte.
 
-import { hasBytes } from '../../../wire/bytes.ts'
+import { hasBytes, utf8Text } from '../../../wire/bytes.ts'
 import type { JsonNode } from '../../../wire/json.ts'
 import { BodyEdits, type EditedRequest, type PaidMembers, type RequestEdits, textIn } from '../../byte-lane/edits.ts'
 import { isOwnSignature } from '../../canonical/signature.ts'
 import type { SentRequest } from '../../canonical/translation.ts'
+import { sniffMediaType } from '../../request/media.ts'
 
 const paid: PaidMembers = {
   // Costs several times the price. The beta flag that unlocks a speed is harmless without it, and may stay.
@@ -20,6 +22,7 @@ export function editRequest(sent: SentRequest, edits: RequestEdits): EditedReque
   const body = new BodyEdits(sent, edits)
   body.nameModel()
   if (gatewayBlockMarkers.some((marker) => hasBytes(sent.body, marker))) removeGatewayBlocks(body)
+  if (hasBytes(sent.body, imageMarker)) correctImageTypes(body)
   if (edits.rules.attributionLine === false && hasBytes(sent.body, billingPrefixBytes)) {
     for (const block of body.root.get('system')?.elements() ?? []) if (isAttribution(block)) body.remove(block)
   }
@@ -58,6 +61,35 @@ function isGatewayBlock(block: JsonNode): boolean {
     default:
       return false
   }
+}
+
+// The provider refuses an image whose label does not match its content, and clients label by file name.
+
+const imageMarker = Buffer.from('image/')
+
+function correctImageTypes(body: BodyEdits): void {
+  for (const message of body.root.get('messages')?.elements() ?? []) {
+    for (const block of message.get('content')?.elements() ?? []) {
+      correctImageType(body, block)
+      // Only the content of a tool result is a list of blocks.
+      if (block.get('type')?.string !== 'tool_result') continue
+      for (const inner of block.get('content')?.elements() ?? []) correctImageType(body, inner)
+    }
+  }
+}
+
+/** More than what is needed for the type, also if slashes are escaped. The data is not decoded beyond that. */
+const sniffedCharacters = 64
+
+function correctImageType(body: BodyEdits, block: JsonNode): void {
+  const source = textIn(block, 'type') === 'image' ? block.get('source') : undefined
+  const label = source?.get('media_type')
+  const data = source?.get('data')
+  if (!source || !label || data?.kind !== 'string' || textIn(source, 'type') !== 'base64') return
+  const { bytes, start, end } = data
+  const head = utf8Text(bytes, start + 1, Math.min(end - 1, start + sniffedCharacters)).replaceAll('\\/', '/')
+  const type = sniffMediaType(head)
+  if (type?.startsWith('image/') && label.string !== type) body.set(label, JSON.stringify(type))
 }
 
 // Claude Code's first system block: a line for Anthropic's billing that changes with every call or conversation and is
