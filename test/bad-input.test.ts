@@ -84,7 +84,7 @@ const notJson: Record<string, (good: string) => (Uint8Array | string)[]> = {
     Buffer.concat([text('\xff\xfe'), Buffer.from(good, 'utf16le')]),
     Bun.gzipSync(good),
   ],
-  'a byte order mark': (good) => [`\ufeff${good}`],
+  'a byte order mark twice': (good) => [`\ufeff\ufeff${good}`],
   'more members than anyone has': (good) => [
     good.replace(/}$/, `,${Array.from({ length: 5000 }, (_, at) => `"x${at}":1`).join()}}`),
   ],
@@ -164,6 +164,7 @@ for (const surface of bothSurfaces) {
         bodyOf(surface, { messages: '[{"role":"user","content":"\\ud800 \\u0000"}]' }),
         bodyOf(surface, { temperature: 'null', tools: 'null', stream: 'null' }),
         `\n ${bodyOf(surface)} \r\n`,
+        `\ufeff${bodyOf(surface)}`,
       ]
       for (const body of unusual) {
         await connection.send(requestBytes(surface, { key: gateway.key, body }))

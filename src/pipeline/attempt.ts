@@ -17,7 +17,7 @@ import type { AttemptOptions } from '../routing/failover.ts'
 import { type AttemptFault, attemptFault, cannotCarry, classifyFault, refusesReasoning } from '../routing/faults.ts'
 import type { Health } from '../routing/health.ts'
 import type { Candidate } from '../routing/plan.ts'
-import { ByteBuffer, openBrace, space } from '../wire/bytes.ts'
+import { ByteBuffer, openBrace, space, withoutByteOrderMark } from '../wire/bytes.ts'
 import { isEncoded, readResponseBody, readResponseStart, type TakePiece } from '../wire/read-body.ts'
 import { SseOverflow } from '../wire/sse.ts'
 import {
@@ -172,7 +172,8 @@ async function readReply(running: RunningAttempt, response: UpstreamResponse): P
   if (isEncoded(response.headers)) return garbled('an encoded answer', deadline)
   if (lane.streamsUpstream) return readStream(running, response)
   const body = response.takeWhole?.() ?? (await readWhole(running, response))
-  return 'class' in body ? body : wholeReplyOf(running, response, body as Uint8Array<ArrayBuffer>)
+  if ('class' in body) return body
+  return wholeReplyOf(running, response, withoutByteOrderMark(body as Uint8Array<ArrayBuffer>))
 }
 
 /** Some hosts answer with 201, or with the 203 of a proxy that has changed something. */
@@ -304,7 +305,7 @@ async function readWholeAsStream(running: RunningAttempt, response: UpstreamResp
   if (!isJson || held.admitted.envelope.choices > 1) return garbled('an answer that is no event stream', deadline)
   const body = await readWhole(running, response)
   if ('class' in body) return body
-  const { relay, bytes } = lane.relayWhole(body)
+  const { relay, bytes } = lane.relayWhole(withoutByteOrderMark(body))
   return relay.fault ? classifyFault(relay.fault, lane.body) : replyOf(running, relay, ended, bytes)
 }
 

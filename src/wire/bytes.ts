@@ -140,6 +140,11 @@ export function hasByteOrderMark(bytes: Uint8Array): boolean {
   return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf
 }
 
+/** JSON must not begin with one, but readers may ignore it (RFC 8259, 8.1). Editors on Windows write it into files. */
+export function withoutByteOrderMark(bytes: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
+  return hasByteOrderMark(bytes) ? bytes.subarray(3) : bytes
+}
+
 /**
  * The offset of the first byte that begins no whole, valid character; the length if all is well. Each step checks half of
  * the remaining bytes, so the search costs about as much as the one check that failed before it.

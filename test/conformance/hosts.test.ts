@@ -12,7 +12,7 @@ import { post } from '../parts/ask.ts'
 import { chunkFrame, eventFrame } from '../parts/event-frames.ts'
 import { startGateway, stopAll } from '../parts/gateway.ts'
 import { startUpstream, type UpstreamCall, type UpstreamHandler } from '../parts/upstream.ts'
-import { answerHello } from '../parts/upstream-words.ts'
+import { answerHello, wordsFor } from '../parts/upstream-words.ts'
 import { type Pair, type SurfaceName, surfaces } from './cells.ts'
 import { readReply } from './replies/read-reply.ts'
 import { requestCell } from './request-cells.ts'
@@ -81,6 +81,15 @@ test.each([
     }
   },
 )
+
+test.each(['chat', 'messages'] as const)('a reply may begin with a byte order mark, on %s', async (surface) => {
+  upstream.handle((call, reply) =>
+    reply.send(200, { 'content-type': 'application/json' }, `\ufeff${wordsFor(call).whole}`),
+  )
+  const response = await ask(surface, { model: 'test/deployed' })
+  const { content } = readReply(surface, await response.text(), { stream: false })
+  expect([response.status, content.text]).toEqual([200, 'hello'])
+})
 
 const events = [
   {

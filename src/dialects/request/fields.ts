@@ -3,7 +3,7 @@
 // failures along.
 
 import { type Failure, invalidRequest } from '../../kernel/failure.ts'
-import { utf8Text } from '../../wire/bytes.ts'
+import { utf8Text, withoutByteOrderMark } from '../../wire/bytes.ts'
 import { JsonFault, type JsonKind, type JsonNode, type JsonSpan, readJson } from '../../wire/json.ts'
 import {
   type Conversation,
@@ -241,9 +241,10 @@ export class EnvelopeFields extends RequestFields {
 
 /** Checks the body's JSON and passes its fields to `read`, which may refuse at any point. */
 export function readFields(
-  body: Uint8Array<ArrayBuffer>,
+  sent: Uint8Array<ArrayBuffer>,
   read: (fields: EnvelopeFields) => Envelope,
 ): SentRequest | Failure {
+  const body = withoutByteOrderMark(sent)
   const members = readJson(body)
   if (members instanceof JsonFault) return jsonFailure(members)
   return readRequest(() => ({ envelope: read(new EnvelopeFields(members)), body, members }))
