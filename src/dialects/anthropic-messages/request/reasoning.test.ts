@@ -114,13 +114,20 @@ describe('models that know a budget', () => {
     expect(asked({ effort: 'high' }, models.s45, 4000)).toEqual({
       thinking: enabled(3999),
       effort: undefined,
-      warnings: [],
+      warnings: ['reasoning_leaves_little_room;/reasoning_effort'],
     })
     expect(asked({ effort: 'high' }, models.s45, 1000)).toEqual({
       thinking: undefined,
       effort: undefined,
       warnings: ['reasoning_dropped;/reasoning_effort'],
     })
+  })
+
+  test('a budget that leaves fewer than 256 tokens for the answer is named', () => {
+    const codes = (budgetTokens: number) =>
+      asked({ budgetTokens, mode: 'on' }, models.s45, 8000).warnings.map((each) => each.split(';')[0])
+    expect(codes(8000)).toEqual(['reasoning_budget_clamped', 'reasoning_leaves_little_room'])
+    expect([codes(7745), codes(7744)]).toEqual([['reasoning_leaves_little_room'], []])
   })
 
   test('pitfall 19: a budget of 500 is raised to the least the provider takes', () => {

@@ -60,6 +60,8 @@ const usualModes: readonly ThinkingMode[] = ['adaptive', 'disabled']
 const usualEfforts: readonly Effort[] = ['low', 'medium', 'high', 'xhigh', 'max']
 
 const budgetMin = 1024
+/** Tokens that a budget should leave for the answer: a few sentences. With less the caller is warned. */
+const answerRoomMin = 256
 
 /**
  * Fits the requested reasoning to what the target supports: a mode, an effort or a budget. Unsupported values become
@@ -106,6 +108,7 @@ function chooseThinking(
   }
   const budget = Math.min(Math.max(Math.floor(amount ?? budgetOfEffort.medium), budgetMin), maxTokens - 1)
   if (budgetTokens !== undefined && budgetTokens !== budget) warn('reasoning_budget_clamped')
+  if (maxTokens - budget < answerRoomMin) warn('reasoning_leaves_little_room')
   return { mode: 'enabled', budgetTokens: budget, effort: fitEffort(requested.effort, 'enabled', rules, warn), display }
 }
 
