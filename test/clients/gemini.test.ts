@@ -132,6 +132,38 @@ describe('the sandbox', () => {
     expect(await ofGoogle('/v1/models')).toMatchObject({ models })
     expect(await ofGoogle('/v1/models/sandbox/embed')).toMatchObject(item)
   })
+
+  // The AI SDK's Google provider writes `models/` only before names without a slash.
+  test.each(['/v1beta', '/v1alpha', '/v1', '/v1beta/v1beta'])(
+    'every call under %s without models/',
+    async (version) => {
+      const post = (target: string, body: object) =>
+        fetch(`${gateway.url}${version}/${target}`, {
+          method: 'POST',
+          headers: { 'content-type': 'application/json', 'x-goog-api-key': gateway.key },
+          body: JSON.stringify(body),
+        })
+      const contents = [user(hello)]
+      const answer = { candidates: [{ content: { parts: [{ text: hello }] } }], modelVersion: 'sandbox/echo' }
+      for (const id of ['sandbox/echo', 'sandbox%2Fecho']) {
+        expect(await (await post(`${id}:generateContent`, { contents })).json()).toMatchObject(answer)
+      }
+      expect(await (await post('sandbox/echo:streamGenerateContent', { contents })).json()).toMatchObject([answer])
+      const stream = await post('sandbox/echo:streamGenerateContent?alt=sse', { contents })
+      expect(stream.headers.get('content-type')).toStartWith('text/event-stream')
+      expect(await stream.text()).toContain('"finishReason":"STOP"')
+      expect(await (await post('sandbox/echo:countTokens', { contents })).json()).toEqual({
+        totalTokens: expect.any(Number),
+      })
+      const content = { parts: [{ text: 'a red fox' }] }
+      const one = await post('sandbox/embed:embedContent', { content })
+      expect(await one.json()).toMatchObject({ embedding: { values: expect.any(Array) } })
+      const batch = await post('sandbox/embed:batchEmbedContents', { requests: [{ content }, { content }] })
+      expect(await batch.json()).toMatchObject({ embeddings: [{}, {}] })
+      const unknown = await post('sandbox/nothing:generateContent', { contents })
+      expect([unknown.status, await unknown.json()]).toMatchObject([404, { error: { status: 'NOT_FOUND' } }])
+    },
+  )
 })
 
 test('names in the spelling of Google’s Python client reach other models, and the caller’s own stay', async () => {

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { Failure } from '../../kernel/failure.ts'
 import { expectedInputTokens } from '../../pipeline/estimate.ts'
-import { conversationSpans, readEnvelope } from './envelope.ts'
+import { conversationSpans, matchPath, readCallPath, readEnvelope } from './envelope.ts'
 import { parseRequest } from './request/parse.ts'
 
 function envelopeOf(body: object) {
@@ -39,3 +39,23 @@ test('the data of an image is not counted as text', () => {
   expect(tokens).toBeGreaterThanOrEqual(5_000)
   expect(tokens).toBeLessThan(6_000)
 })
+
+test.each([
+  ['/v1beta/models/acme/large:generateContent', 'acme/large'],
+  ['/v1beta/acme/large:generateContent', 'acme/large'],
+  ['/v1/v1beta/acme%2Flarge:generateContent', 'acme/large'],
+  ['/v1/acme/large:free:generateContent', 'acme/large:free'],
+  // The prefix is left out once; the rest is the id.
+  ['/v1beta/models/models/large:generateContent', 'models/large'],
+  ['/v1beta/acme/models/large:generateContent', 'acme/models/large'],
+])('%s calls %s', (path, model) => {
+  expect(matchPath(path)?.operation).toBe('generate')
+  expect(readCallPath(`${path}?alt=sse`)).toEqual({ model, verb: 'generateContent', wantsEvents: true })
+})
+
+test.each(['/v1beta/acme/large', '/v1beta/acme/large:predict', '/v1/chat/completions', '/acme/large:generateContent'])(
+  '%s is not a path of this surface',
+  (path) => {
+    expect([matchPath(path), readCallPath(path)]).toEqual([undefined, undefined])
+  },
+)

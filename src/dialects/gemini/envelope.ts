@@ -76,29 +76,31 @@ const operations: ReadonlyMap<string, Operation> = new Map([
   ['batchEmbedContents', 'embed'],
 ])
 
-/** `/v1beta/models`, `/v1beta/models/ID` and `/v1beta/models/ID:verb`, also with `/v1beta` twice. */
-const betaPath = /^(?:\/v1)?(?:\/v1(?:beta|alpha))+\/models(?:\/(.*?)\/?)?$/
-/** Google's libraries can be configured to use `/v1`; the verb distinguishes it from the paths of other surfaces. */
-const stableCall = new RegExp(`^/v1/models/(.+:(?:${[...operations.keys()].join('|')}))$`)
+const version = '(?:/v1)?(?:/v1(?:beta|alpha))+'
+/** The list of models, or one of them; also with `/v1beta` twice. */
+const modelPath = new RegExp(`^${version}/models(?:/(.*?)/?)?$`)
+/**
+ * A call, in a path or a whole URL. Its verb distinguishes it from the paths of other surfaces, so Google's libraries may be
+ * configured to use `/v1`. The AI SDK's Google provider leaves out `models/` if the name of the model contains a slash.
+ */
+const callPath = new RegExp(
+  `^(?:\\w+://[^/]+)?(?:${version}|/v1)/(?:models/)?([^?#]+):(${[...operations.keys()].join('|')})/?(?:[?]([^#]*))?(?:#.*)?$`,
+)
 
 /** Recognises the paths of this surface. A path with an unknown verb is that of a model with a colon in its id. */
 export function matchPath(path: string): ModelPath | undefined {
-  const found = betaPath.exec(path) ?? stableCall.exec(path)
-  if (!found) return undefined
-  const target = found[1] ?? ''
-  const colon = target.lastIndexOf(':')
-  const operation = colon < 0 ? undefined : operations.get(target.slice(colon + 1))
-  return { encodedModel: operation ? target.slice(0, colon) : target, operation }
+  const [, encoded, verb = ''] = callPath.exec(path) ?? []
+  if (encoded !== undefined) return { encodedModel: encoded, operation: operations.get(verb) }
+  const model = modelPath.exec(path)
+  return model ? { encodedModel: model[1] ?? '' } : undefined
 }
-
-const pattern = /\/models\/([^?#]+):([A-Za-z]+)\/?(?:\?([^#]*))?(?:#.*)?$/
 
 /**
  * undefined = not the address of a call. `model`: decoded, because ids contain slashes. `verb`: a key of `operations`.
  * `wantsEvents`: `alt=sse`; without it a stream is one JSON list.
  */
 export function readCallPath(url: string) {
-  const [, encoded, verb, query = ''] = pattern.exec(url) ?? []
+  const [, encoded, verb, query = ''] = callPath.exec(url) ?? []
   if (encoded === undefined || verb === undefined) return undefined
   return { model: decoded(encoded), verb, wantsEvents: new URLSearchParams(query).get('alt') === 'sse' }
 }
