@@ -5,7 +5,16 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { allDialects, failoverConfig, type Gateway, startGateway, stopAll } from './parts/gateway.ts'
 import { createJumpClock } from './parts/jump-clock.ts'
 import { connect, type RawConnection, type RawResponse } from './parts/raw-client.ts'
-import { allSurfaces, bodyOf, chat, expectFailure, messages, requestBytes, type TestSurface } from './parts/surfaces.ts'
+import {
+  allSurfaces,
+  bodyOf,
+  bothSurfaces,
+  chat,
+  expectFailure,
+  messages,
+  requestBytes,
+  type TestSurface,
+} from './parts/surfaces.ts'
 import { startUpstream, type Upstream, type UpstreamReply } from './parts/upstream.ts'
 import { answerHello, helloWords, type Words } from './parts/upstream-words.ts'
 
@@ -157,8 +166,9 @@ for (const surface of allSurfaces) {
       await first.calls[0]?.closed
     })
 
+    const outage = bothSurfaces.includes(surface) ? 'NOT_FOUND' : 'UNAVAILABLE'
     const failures: readonly [status: number, code: string][] = [
-      [500, 'NOT_FOUND'],
+      [500, outage],
       [429, 'LIMIT_EXCEEDED'],
       [413, 'PAYLOAD_TOO_LARGE'],
     ]
@@ -194,7 +204,7 @@ for (const surface of allSurfaces) {
       first.handle((_, again) => again.json(500, {}))
       await reply.json(500, {})
       expectFailure(surface, await connection.response(), {
-        code: 'NOT_FOUND',
+        code: outage,
         says: `\`${surface.model}\` exists, but none of its routes can serve now`,
       })
       connection.leave()

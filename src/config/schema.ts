@@ -47,5 +47,5 @@ export function configJsonSchema(): z.core.JSONSchema.BaseSchema {
 /** The text of tollgate.schema.json; short lists stay on one line, as the formatter wants them. */
 export function renderJsonSchema(): string {
   const text = JSON.stringify(configJsonSchema(), null, 2)
-  return `${text.replace(/\[\s+("[^\]{}]*?")\s+\]/g, (_, items: string) => `[${items.replace(/\s*\n\s*/g, ' ')}]`)}\n`
+  return `${text.replace(/\[\s+(["\d][^\]{}]*?)\s+\]/g, (_, items: string) => `[${items.replace(/\s*\n\s*/g, ' ')}]`)}\n`
 }

@@ -322,6 +322,12 @@ export const sections = {
         unit: 'ms',
         help: 'no retry starts later than this after all routes have failed for the first time',
       }),
+      unavailable_status: setting(z.literal([404, 503]), {
+        member: 'unavailableStatus',
+        default: 404,
+        help: 'status of a request to `/v1/chat/completions` or `/v1/messages` when the providers of the model fail for now',
+        details: 'On other endpoints it is always 503, with the code [UNAVAILABLE](../errors.md#unavailable).',
+      }),
     },
   },
 

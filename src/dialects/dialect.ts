@@ -82,6 +82,8 @@ export interface Dialect extends UpstreamDialect {
   renderFailure(failure: Failure, requestId: RequestId): string
   /** Headers in which clients of the dialect read their remaining limits. */
   readonly limitHeaders?: LimitHeaders
+  /** Its generations are an endpoint of the specification, which defines their errors. */
+  readonly isSpecified?: true
   /** Its clients do not send signed reasoning back with later turns. */
   readonly losesReasoning?: boolean
   /** For providers of other dialects. */

@@ -45,6 +45,7 @@ const expected: Readonly<Record<FailureCode, Expected>> = {
   LIMIT_EXCEEDED: { ...row(429, 'RESOURCE_EXHAUSTED', 'rate_limit_error'), retried: true },
   INTERNAL: { ...row(500, 'INTERNAL', 'api_error'), retried: true },
   OVERLOADED: { ...row(503, 'UNAVAILABLE', 'overloaded_error'), retried: true },
+  UNAVAILABLE: { ...row(503, 'UNAVAILABLE', 'server_error'), messages: 'overloaded_error', retried: true },
   STREAM_INTERRUPTED: row(undefined, 'INTERNAL', 'api_error'),
 }
 

@@ -30,6 +30,7 @@ export const failureTable = {
   LIMIT_EXCEEDED: row(429, 'RESOURCE_EXHAUSTED', 'rate_limit_error'),
   INTERNAL: row(500, 'INTERNAL', 'api_error'),
   OVERLOADED: row(503, 'UNAVAILABLE', 'overloaded_error'),
+  UNAVAILABLE: row(503, 'UNAVAILABLE', 'server_error', 'overloaded_error'),
   STREAM_INTERRUPTED: row(undefined, 'INTERNAL', 'api_error'),
 } as const
 

@@ -1,7 +1,7 @@
 // Calls the planned routes in turn until one replies (routing/failover), and takes its reply over into the record.
 
 import type { Warning } from '../dialects/canonical/translation.ts'
-import { Exhausted, exhaustedFailure } from '../routing/exhausted.ts'
+import { Exhausted, exhaustedFailure, type OutageCode } from '../routing/exhausted.ts'
 import { attemptGeneration, type FailoverDependencies } from '../routing/failover.ts'
 import type { AttemptFault } from '../routing/faults.ts'
 import { type AttemptDependencies, attempt, type Reply } from './attempt.ts'
@@ -11,7 +11,10 @@ import type { Admitted, Held } from './stages.ts'
 import type { NoReply } from './stream.ts'
 
 export interface AttemptRoutesDependencies extends AttemptDependencies, FailoverDependencies {
-  readonly settings: AttemptDependencies['settings'] & FailoverDependencies['settings']
+  readonly settings: AttemptDependencies['settings'] &
+    FailoverDependencies['settings'] & {
+      readonly current: { readonly retries: { readonly unavailableStatus: 404 | 503 } }
+    }
   readonly health: AttemptDependencies['health'] & FailoverDependencies['health']
 }
 
@@ -32,7 +35,16 @@ export async function attemptRoutes(deps: AttemptRoutesDependencies, held: Held)
   })
   if (!(outcome instanceof Exhausted)) return acceptReply(held, outcome)
   if (outcome.clientLeft) return 'client left'
-  return exhaustedFailure(model.id, outcome, () => held.admitted.content.inputTokens())
+  return exhaustedFailure(model.id, outcome, outageCode(deps, held), () => held.admitted.content.inputTokens())
+}
+
+/**
+ * A model none of whose routes answers now is a 404 by the specification, on its two endpoints. Clients of other APIs, where
+ * a 404 always means an unknown model, give up on it; they retry a 503.
+ */
+function outageCode({ settings }: AttemptRoutesDependencies, { exchange, admitted }: Held): OutageCode {
+  const isSpecified = exchange.surface.isSpecified === true && !admitted.envelope.embeddings
+  return isSpecified && settings.current.retries.unavailableStatus === 404 ? 'NOT_FOUND' : 'UNAVAILABLE'
 }
 
 function abortReply(reply: Reply): void {

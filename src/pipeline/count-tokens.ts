@@ -45,7 +45,7 @@ export function createCountTokens(deps: RunDependencies): RunRequest {
       if (outcome.clientLeft) return endClientLeft(deps, exchange)
       // A request that no route accepts is refused; if no route could count, the tokens are estimated.
       if (!outcome.isFinal) return await answerEstimate(admitted)
-      return endWithError(deps, exchange, exhaustedFailure(admitted.model.id, outcome), admitted.limits)
+      return endWithError(deps, exchange, exhaustedFailure(admitted.model.id, outcome, 'UNAVAILABLE'), admitted.limits)
     } catch (error) {
       return endWithError(deps, exchange, deps.onDefect(error, exchange.record.id))
     }

@@ -63,7 +63,7 @@ const deps: RunDependencies = {
       storeResponses: false,
       endUsers: 'hashed',
       sessions: { cacheMarks: true, keepReasoning: true },
-      retries: { attempts: 3, backoffMs: 0, totalMs: 8000 },
+      retries: { attempts: 3, backoffMs: 0, totalMs: 8000, unavailableStatus: 404 },
     },
   },
   storedResponses: {

@@ -10,7 +10,7 @@ import type { Candidate } from './plan.ts'
 test('says so if a provider refused without a message', () => {
   const candidate = { provider: { id: 'acme' }, dialect: openaiChat } as unknown as Candidate
   const fault = classifyFault(openaiChat.readFault(400, new Headers(), ''))
-  const failure = exhaustedFailure('acme/large', new Exhausted([{ candidate, fault }]))
+  const failure = exhaustedFailure('acme/large', new Exhausted([{ candidate, fault }]), 'NOT_FOUND')
   expect(openaiChat.renderFailure(failure, 'req_1')).toContain(
     'Provider acme refused the request (400): It did not say why.',
   )
@@ -96,7 +96,11 @@ describe('our own', () => {
       details: [{ sent: { key: [`x ${key}`, 1, null] } }],
     }
     const candidate = { provider: { id: 'a', apiKey: new Secret(key) }, dialect: { id: 'd' } } as unknown as Candidate
-    const failure = exhaustedFailure('m', new Exhausted([{ candidate, fault: attemptFault("caller's fault", said) }]))
+    const failure = exhaustedFailure(
+      'm',
+      new Exhausted([{ candidate, fault: attemptFault("caller's fault", said) }]),
+      'NOT_FOUND',
+    )
     expect(failure).toMatchObject({
       message: 'no: …',
       facts: { param: '…', details: [{ sent: { key: ['x …', 1, null] } }], refusal: { word: undefined } },

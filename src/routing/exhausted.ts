@@ -55,8 +55,16 @@ export class Exhausted {
   }
 }
 
+/** The code of a failure that may pass: see `outageCode` in pipeline/attempt-routes.ts. */
+export type OutageCode = 'NOT_FOUND' | 'UNAVAILABLE'
+
 /** `inputTokens`: our estimate of the prompt, for a provider that finds it too long and does not say by how much. */
-export function exhaustedFailure(model: string, { failed: all }: Exhausted, inputTokens?: () => number): Failure {
+export function exhaustedFailure(
+  model: string,
+  { failed: all }: Exhausted,
+  outage: OutageCode,
+  inputTokens?: () => number,
+): Failure {
   // Ejected routes were not tried; the others decide the kind of failure.
   const failed = all.filter(({ skippedAs }) => skippedAs !== 'ejected')
   const last = failed.at(-1)
@@ -69,11 +77,11 @@ export function exhaustedFailure(model: string, { failed: all }: Exhausted, inpu
     return new Failure('PAYLOAD_TOO_LARGE', `${names(failed)} refused the request as too large. Send less.`)
   }
   if (failed.length > 0 && failed.every(({ fault }) => fault.class === 'throttled')) return throttledFailure(failed)
-  return unavailable(model, all)
+  return unavailable(model, all, outage)
 }
 
-/** A 404 that clients may retry if its cause may pass, and not if only an operator can remove it. */
-function unavailable(model: string, all: readonly FailedAttempt[]): Failure {
+/** Clients may retry it if its cause may pass; it is a 404 that they may not if only an operator can remove the cause. */
+function unavailable(model: string, all: readonly FailedAttempt[], outage: OutageCode): Failure {
   const reasons = [...new Set(all.map((each) => `${each.candidate.provider.id} ${reasonFor(each)}`))].join('; ')
   const passing = all.filter(mayPass)
   if (passing.length === 0) {
@@ -86,7 +94,7 @@ function unavailable(model: string, all: readonly FailedAttempt[]): Failure {
     ? `its provider ${only.candidate.provider.id} is failing (${reasonFor(only)})`
     : `none of its routes can serve now: ${reasons}`
   const message = `\`${model}\` exists, but ${cause}. Retry in ${wholeSeconds(retryAfterMs)} s, or use another model.`
-  return new Failure('NOT_FOUND', message, {
+  return new Failure(outage, message, {
     retryAfterMs,
     shouldRetry: retryAfterMs <= retryWaitMaxMs,
     cause: 'no_route',

@@ -114,7 +114,7 @@ test('healthy routes that were not tried are not named in the error', async () =
   while (budget.spend());
   const outcome = await exhausted()
   expect(outcome.failed.map(({ candidate }) => candidate.provider.id)).toEqual(['a'])
-  expect(exhaustedFailure('m', outcome).message).toContain('can serve now: a lacks what was asked for.')
+  expect(exhaustedFailure('m', outcome, 'NOT_FOUND').message).toContain('can serve now: a lacks what was asked for.')
 })
 
 describe('routes that are not known to work', () => {

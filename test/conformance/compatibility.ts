@@ -54,7 +54,8 @@ all cells of a row.
 
 const faultsIntro = `## When a provider fails
 
-With one route, and the same for all sixteen pairs of dialects. After a failure before the first content, the model's
+With one route, and the same for all dialects of providers. Where a 404 and a 503 are listed, the 404 is that of
+\`/v1/chat/completions\` and \`/v1/messages\`. After a failure before the first content, the model's
 other routes are tried first; callers do not notice.
 `
 

@@ -5,7 +5,7 @@ import { afterAll, describe, expect, test } from 'bun:test'
 import { isResponseClient, readError } from '../parts/official-clients.ts'
 import { openStage, replyPairs } from './cells.ts'
 import { faultBody, provideFault, readFault } from './fault-cells.ts'
-import { type FaultOutcome, faultFixtures } from './replies/faults.ts'
+import { faultFixtures, onSurface } from './replies/faults.ts'
 import { clientsOf, readByClient } from './replies/read-reply.ts'
 
 const stage = await openStage(() => {})
@@ -15,11 +15,9 @@ describe.each(replyPairs)('$upstream → $surface', (pair) => {
   for (const fixture of faultFixtures) {
     test(fixture.feature, async () => {
       for (const stream of [true, false]) {
-        const named = stream ? fixture.streamed : fixture.whole
-        // Inside a stream, clients of Responses know OpenAI's codes only.
-        const expected = pair.surface === 'responses' ? named.replace('STREAM_INTERRUPTED', 'server_error') : named
+        const expected = onSurface(pair.surface, stream ? fixture.streamed : fixture.whole)
         const { outcome, said, wrong, headers } = await readFault(stage, pair, fixture, { stream })
-        expect([stream, outcome, wrong]).toEqual([stream, expected as FaultOutcome, []])
+        expect([stream, outcome, wrong]).toEqual([stream, expected, []])
         if (fixture.says !== undefined) expect(said).toContain(fixture.says)
         for (const [name, value] of Object.entries(fixture.headers ?? {})) expect(headers.get(name)).toBe(value)
 

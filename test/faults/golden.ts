@@ -7,6 +7,7 @@
 //   hidden             the answer of the second route, as if nothing had been
 //   hidden, waited     the same, after headers had gone out early: they name the route that was being tried then
 //   CODE words         a failure with that status and code; the message has the words
+//   OUTAGE words       the same with NOT_FOUND on the two endpoints of the specification, UNAVAILABLE on others
 //   event CODE words   the same inside a stream, after early headers
 //   interrupted words  content, then STREAM_INTERRUPTED; no ending is made up
 
@@ -45,16 +46,21 @@ const movesOn = (words: string): Outcome => ({
 })
 
 /** The same, and where no other route is left the first one is tried again, up to three calls in all. */
-const passes = (words: string): Outcome => ({ ...movesOn(words), attempts: [2, 3], isTransient: true })
+const passes = (words: string): Outcome => ({
+  ...movesOn(words),
+  all: `OUTAGE ${words}`,
+  attempts: [2, 3],
+  isTransient: true,
+})
 
 /** Found by the clock for the first event, 60 s while another route is left, else 10 min; headers went out after 10 s. */
-const slow: Outcome = { first: 'hidden, waited', all: 'event NOT_FOUND timed out', calls: 1, attempts: [1, 1] }
+const slow: Outcome = { first: 'hidden, waited', all: 'event OUTAGE timed out', calls: 1, attempts: [1, 1] }
 /** A translated call has the limit for the first event, and the time for the tokens of a whole reply. */
-const slowWhole: Outcome = { ...movesOn('timed out'), isTransient: true }
+const slowWhole: Outcome = { ...movesOn('timed out'), all: 'OUTAGE timed out', isTransient: true }
 /** A provider that works and one that hangs look the same until the request's own ten minutes are over. */
 const slowWholeBytes: Outcome = {
-  first: 'NOT_FOUND timed out',
-  all: 'NOT_FOUND timed out',
+  first: 'OUTAGE timed out',
+  all: 'OUTAGE timed out',
   calls: 1,
   attempts: [1, 1],
   isTransient: true,

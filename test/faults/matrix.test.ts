@@ -54,13 +54,16 @@ const statuses: Readonly<Record<string, number>> = {
   NOT_FOUND: 404,
   PAYLOAD_TOO_LARGE: 413,
   LIMIT_EXCEEDED: 429,
+  UNAVAILABLE: 503,
 }
 
 function expectOutcome(seen: Seen, expected: string, cell: Cell, { isTransient }: Outcome): void {
   expect(seen.headers.get('x-request-id')).toMatch(/^req_/)
   expect(seen.text).not.toMatch(secrets)
   if (expected.startsWith('hidden')) return expectWholeAnswer(seen, cell)
-  const [, form, code = '', words = ''] = /^(event |)(\S+) ?(.*)$/.exec(expected) ?? []
+  const [, form, word = '', words = ''] = /^(event |)(\S+) ?(.*)$/.exec(expected) ?? []
+  const isSpecified = cell.surface === 'chat' || cell.surface === 'messages'
+  const code = word !== 'OUTAGE' ? word : isSpecified ? 'NOT_FOUND' : 'UNAVAILABLE'
   if (code === 'interrupted') {
     expect(seen.text).toContain('hello')
     return expectEvent(seen, cell, 'STREAM_INTERRUPTED', words)
@@ -77,12 +80,14 @@ function expectOutcome(seen: Seen, expected: string, cell: Cell, { isTransient }
 }
 
 function expectRetryHeaders(headers: Headers, code: string, seconds: number): void {
-  const waits = code === 'LIMIT_EXCEEDED' || (code === 'NOT_FOUND' && seconds > 0)
+  const waits = code === 'LIMIT_EXCEEDED' || code === 'UNAVAILABLE' || (code === 'NOT_FOUND' && seconds > 0)
   expect(headers.get('retry-after')).toBe(waits ? String(seconds) : null)
   expect(headers.get('retry-after-ms')).toBe(waits ? String(seconds * 1000) : null)
   // Official clients retry a 429 by themselves, and a 404 only with x-should-retry. They do not keep waits over a minute.
   const isLong = seconds > 60
-  const shouldRetry = { LIMIT_EXCEEDED: isLong ? 'false' : null, NOT_FOUND: String(waits && !isLong) }[code] ?? null
+  const passing = String(waits && !isLong)
+  const shouldRetry =
+    { LIMIT_EXCEEDED: isLong ? 'false' : null, NOT_FOUND: passing, UNAVAILABLE: passing }[code] ?? null
   expect(headers.get('x-should-retry')).toBe(shouldRetry)
 }
 

@@ -91,7 +91,7 @@ export function startRoutes(fates: Readonly<Record<string, readonly Fate[]>>, op
     if (!(outcome instanceof Exhausted)) throw new Error('was answered')
     return outcome
   }
-  const failure = async () => exhaustedFailure('acme/large', await exhausted())
+  const failure = async () => exhaustedFailure('acme/large', await exhausted(), 'NOT_FOUND')
   const jump = (milliseconds: number): void => {
     nowMs += milliseconds
   }

@@ -134,6 +134,7 @@ const vocabulary: Readonly<Record<string, readonly [status: number, chat: string
     UNSUPPORTED_MEDIA_TYPE: [415, 'invalid_request_error', 'invalid_request_error', 'INVALID_ARGUMENT'],
     PAYLOAD_TOO_LARGE: [413, 'invalid_request_error', 'request_too_large', 'INVALID_ARGUMENT'],
     OVERLOADED: [503, 'overloaded_error', 'overloaded_error', 'UNAVAILABLE'],
+    UNAVAILABLE: [503, 'server_error', 'overloaded_error', 'UNAVAILABLE'],
   }
 
 export interface ExpectedFailure {

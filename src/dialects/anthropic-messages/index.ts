@@ -13,6 +13,7 @@ import { renderRequest } from './request/render.ts'
 
 export const anthropicMessages: Dialect = {
   id: 'anthropic-messages',
+  isSpecified: true,
   generationPath: () => '/v1/messages',
   readEnvelope,
   conversationSpans,

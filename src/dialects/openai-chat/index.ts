@@ -15,6 +15,7 @@ import { renderRequest } from './request/render.ts'
 
 export const openaiChat: Dialect = {
   id: 'openai-chat',
+  isSpecified: true,
   generationPath: () => '/chat/completions',
   readEnvelope,
   embeddings,

@@ -4,7 +4,7 @@ import type { UpstreamReply } from '../../parts/upstream.ts'
 import { chatWords, geminiWords, messagesWords, responsesWords, type Words } from '../../parts/upstream-words.ts'
 import type { DialectName } from '../cells.ts'
 
-/** `404 NOT_FOUND`: instead of an answer. `stream STREAM_INTERRUPTED`: inside one. */
+/** `404 NOT_FOUND`: instead of an answer. `stream STREAM_INTERRUPTED`: inside one. `503 UNAVAILABLE`: see `onSurface`. */
 export type FaultOutcome = `${number} ${string}` | `stream ${string}`
 
 export interface Asked {
@@ -34,9 +34,12 @@ export const wordsOf: Readonly<Record<DialectName, Words>> = {
   responses: responsesWords,
 }
 
+/** Only the operator can help. */
 const unserved = { streamed: '404 NOT_FOUND', whole: '404 NOT_FOUND' } as const
+/** It may pass. */
+const unavailable = { streamed: '503 UNAVAILABLE', whole: '503 UNAVAILABLE' } as const
 /** The caller of a whole reply has seen nothing of it, so nothing was interrupted. */
-const interrupted = { streamed: 'stream STREAM_INTERRUPTED', whole: '404 NOT_FOUND' } as const
+const interrupted = { streamed: 'stream STREAM_INTERRUPTED', whole: '503 UNAVAILABLE' } as const
 
 const refusal = (status: number, type: string, message: string, headers: Record<string, string> = {}) =>
   ((reply) =>
@@ -74,9 +77,20 @@ const streaming =
 
 const half = ({ opening, says }: Words): string => opening + says('half')
 
+/** The specification makes an outage a 404 on its two endpoints; inside a stream, clients of Responses know OpenAI's codes only. */
+export function onSurface(surface: DialectName, outcome: FaultOutcome): FaultOutcome {
+  if (surface === 'responses' && outcome === 'stream STREAM_INTERRUPTED') return 'stream server_error'
+  const isSpecified = surface === 'chat' || surface === 'messages'
+  return isSpecified && outcome === '503 UNAVAILABLE' ? '404 NOT_FOUND' : outcome
+}
+
 export const faultFixtures: readonly FaultFixture[] = [
-  { feature: 'The provider fails (500)', answer: refusal(500, 'api_error', 'oops'), ...unserved },
-  { feature: 'The provider is overloaded (529)', answer: refusal(529, 'overloaded_error', 'Overloaded'), ...unserved },
+  { feature: 'The provider fails (500)', answer: refusal(500, 'api_error', 'oops'), ...unavailable },
+  {
+    feature: 'The provider is overloaded (529)',
+    answer: refusal(529, 'overloaded_error', 'Overloaded'),
+    ...unavailable,
+  },
   {
     feature: 'The provider throttles (429)',
     answer: refusal(429, 'rate_limit_error', 'slow down', { 'retry-after': '7' }),
@@ -104,12 +118,12 @@ export const faultFixtures: readonly FaultFixture[] = [
   {
     feature: 'An error before any content',
     answer: streaming({ later: ({ error }) => error, end: 'finish' }),
-    ...unserved,
+    ...unavailable,
   },
   {
     feature: 'A broken connection before any content',
     answer: streaming({ later: ({ opening }) => opening, end: 'cut' }),
-    ...unserved,
+    ...unavailable,
   },
   {
     feature: 'An error after some content',
