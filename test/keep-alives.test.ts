@@ -2,6 +2,7 @@
 // time: headers go out early, comments and pings fill the silence, and failover stays invisible all the same.
 
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { ask } from './parts/ask.ts'
 import { allDialects, failoverConfig, type Gateway, startGateway, stopAll } from './parts/gateway.ts'
 import { createJumpClock } from './parts/jump-clock.ts'
 import { connect, type RawConnection, type RawResponse } from './parts/raw-client.ts'
@@ -15,7 +16,7 @@ import {
   requestBytes,
   type TestSurface,
 } from './parts/surfaces.ts'
-import { startUpstream, type Upstream, type UpstreamReply } from './parts/upstream.ts'
+import { startUpstream, type Upstream, type UpstreamHandler, type UpstreamReply } from './parts/upstream.ts'
 import { answerHello, helloWords, type Words } from './parts/upstream-words.ts'
 
 const keepAlive = ': keep-alive\n\n'
@@ -225,6 +226,59 @@ for (const surface of allSurfaces) {
     })
   })
 }
+
+describe('a model whose routes fail', () => {
+  // The gateway of the other tests does not wait between attempts.
+  beforeEach(async () => {
+    await gateway.stop()
+    const config = failoverConfig([first.url, second.url], { dialects: allDialects })
+    gateway = await startGateway({ config, clock, backoffMs: 2000 })
+  })
+
+  /** Lets time pass in small steps until the answers have begun. */
+  async function passUntil<Value>(awaited: Promise<Value>): Promise<Value> {
+    let isOver = false
+    void awaited.finally(() => {
+      isOver = true
+    })
+    while (!isOver) {
+      clock.jump(0.15)
+      await Bun.sleep(20)
+    }
+    return await awaited
+  }
+
+  const askAll = () =>
+    Promise.all(
+      allSurfaces.map(async (surface) => {
+        const response = await ask(gateway, surface, bodyOf(surface, { stream: 'true' }))
+        return { surface, response }
+      }),
+    )
+
+  test('is answered with a status after the retries, not with early headers and an error that no client retries', async () => {
+    const busy: UpstreamHandler = (_, reply) => reply.json(503, { error: { message: 'busy' } }, { 'retry-after': '4' })
+    for (const each of [first, second]) each.handle(busy)
+    const startedMs = clock.monotonicMs()
+    const answers = await passUntil(askAll())
+    // Each route once, and four retries after 4 s each.
+    expect(clock.monotonicMs() - startedMs).toBeGreaterThan(16_000)
+    for (const { surface, response } of answers) {
+      expect([surface.name, response.status]).toEqual([surface.name, bothSurfaces.includes(surface) ? 404 : 503])
+      expect(response.headers.get('x-tollgate-attempts')).toBe('6')
+    }
+  })
+
+  test('gets early headers all the same once a route takes long', async () => {
+    first.handle((_, reply) => reply.json(503, { error: { message: 'busy' } }))
+    second.handle(() => {})
+    const answers = await passUntil(askAll())
+    for (const { response } of answers) {
+      expect(response.status).toBe(200)
+      await response.body?.cancel()
+    }
+  })
+})
 
 describe('silence in mid-stream', () => {
   test.each([

@@ -91,7 +91,7 @@ test('uses defaults without a file or variables', () => {
     prices: { updateFrom: undefined, updateHours: 24 },
     webhooks: { allowHosts: [] },
     payments: { min: '1.00', max: '10000.00' },
-    retries: { attempts: 3, backoffMs: 2000, totalMs: 8000, unavailableStatus: 404 },
+    retries: { attempts: 10, backoffMs: 2000, totalMs: 20_000, unavailableStatus: 404 },
     sessions: { cacheMarks: true, keepReasoning: true },
     oidc: undefined,
     mail: undefined,

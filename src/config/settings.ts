@@ -306,7 +306,7 @@ export const sections = {
     about: 'Retries on the same route if no other route is left and the error may be temporary.',
     settings: {
       attempts: setting(z.int().min(1).max(10), {
-        default: 3,
+        default: 10,
         help: 'no retry starts once a request has made this many provider calls; 1 = no retries',
         details: 'Moving to another route is not a retry.',
       }),
@@ -318,7 +318,7 @@ export const sections = {
       }),
       total_ms: setting(milliseconds, {
         member: 'totalMs',
-        default: 8000,
+        default: 20_000,
         unit: 'ms',
         help: 'no retry starts later than this after all routes have failed for the first time',
       }),

@@ -40,7 +40,10 @@ export type FailureCode = keyof typeof failureTable
 export type FailureCause =
   | 'unknown_model'
   | 'model_not_allowed'
+  /** The model has no route that could be called. */
   | 'no_route'
+  /** No route answered. */
+  | 'routes_failed'
   | 'provider_throttled'
   | 'provider_refused'
   | 'spend_limit'

@@ -26,8 +26,7 @@ export async function attemptRoutes(deps: AttemptRoutesDependencies, held: Held)
     plan,
     streams: stream,
     mayHedge: model.hedge && mayBeSentTwice(admitted),
-    // A stream gets keep-alives for as long as it takes; a whole answer must arrive while the client waits.
-    clientTimeoutMs: stream ? undefined : clientTimeoutMs(exchange.http.headers),
+    clientTimeoutMs: clientTimeoutMs(exchange.http.headers),
     attempt: (candidate, options) => attempt(deps, held, candidate, options),
     pause: (milliseconds) => pause(deps, exchange, milliseconds),
     discard: abortReply,

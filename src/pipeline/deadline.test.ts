@@ -198,6 +198,18 @@ test.each([
   [{ 'x-stainless-read-timeout': '5', 'x-stainless-timeout': '600' }, 4_000],
   [{ 'x-stainless-read-timeout': '600', 'x-stainless-timeout': '5' }, 4_000],
   [{ 'x-stainless-read-timeout': 'inf' }, 10_000],
+  [{ 'x-server-timeout': '5' }, 4_000],
 ])('the shorter of two timeouts counts: %p is %p ms', (said, expected) => {
   expect(earlyHeadersMs(new Headers(said))).toBe(expected)
+})
+
+test.each([
+  [undefined, 25_000],
+  ['600', 25_000],
+  // The retries end at 80 %, so their result still has a status.
+  ['20', 18_000],
+  ['1', 900],
+])('a client with a timeout of %p seconds whose routes fail gets headers within %p ms', (seconds, expected) => {
+  const headers = new Headers(seconds === undefined ? {} : { 'x-stainless-timeout': seconds })
+  expect(earlyHeadersMs(headers, { areRoutesFailing: true })).toBe(expected)
 })

@@ -332,29 +332,44 @@ export async function pauseBetweenAttempts(
 
 /** Well before the first proxies time out. */
 const earlyHeadersMaxMs = 10_000
+/**
+ * While routes fail: beyond the time of the retries, and before the first proxies time out, after 30 s. Clients retry a
+ * status, but not an error inside a stream.
+ */
+const failingHeadersMaxMs = 25_000
 /** The share of the client's timeout that is used; the rest covers the network. */
 const clientTimeoutShare = 0.8
+/** While routes fail: the retries end at the share above, and their result needs a moment. */
+const failingTimeoutShare = 0.9
 
 /**
- * In seconds. The JavaScript clients send the first; openai for Python 2.54 and 3.49 only the second; anthropic for
- * Python 1.17 and 2.8 both, the first often as `NOT_GIVEN` (2026-11).
+ * In seconds. OpenAI's and Anthropic's JavaScript clients send the first; openai for Python 2.54 and 3.49 only the second;
+ * anthropic for Python 1.17 and 2.8 both, the first often as `NOT_GIVEN`; Google's clients the third (2026-11).
  */
-const timeoutHeaders = ['x-stainless-timeout', 'x-stainless-read-timeout'] as const
+const timeoutHeaders = ['x-stainless-timeout', 'x-stainless-read-timeout', 'x-server-timeout'] as const
 
 /**
  * How long a stream may produce nothing before its headers are sent. Clients give up on a silent server; once they have
  * headers, they wait as long as keep-alives arrive.
  */
-export function earlyHeadersMs(headers: RequestHeaders): number {
-  return Math.min(earlyHeadersMaxMs, clientTimeoutMs(headers) ?? earlyHeadersMaxMs)
+export function earlyHeadersMs(headers: RequestHeaders, { areRoutesFailing = false } = {}): number {
+  return areRoutesFailing
+    ? Math.min(failingHeadersMaxMs, shareOfTimeout(headers, failingTimeoutShare))
+    : Math.min(earlyHeadersMaxMs, shareOfTimeout(headers, clientTimeoutShare))
 }
 
-/** How long the client waits for headers, less a share for the network; undefined = it does not say. The shortest counts. */
+/** How long the client waits for headers, less a share for the network; undefined = it does not say. */
 export function clientTimeoutMs(headers: RequestHeaders): number | undefined {
-  let shortestMs: number | undefined
+  const ms = shareOfTimeout(headers, clientTimeoutShare)
+  return ms === Number.POSITIVE_INFINITY ? undefined : ms
+}
+
+/** In milliseconds, of the shortest timeout that the client announces; infinity = it announces none. */
+function shareOfTimeout(headers: RequestHeaders, share: number): number {
+  let shortestMs = Number.POSITIVE_INFINITY
   for (const name of timeoutHeaders) {
     const timeoutMs = Number(headers.get(name) ?? Number.NaN) * 1000
-    if (timeoutMs > 0) shortestMs = Math.min(shortestMs ?? Number.POSITIVE_INFINITY, timeoutMs * clientTimeoutShare)
+    if (timeoutMs > 0) shortestMs = Math.min(shortestMs, timeoutMs * share)
   }
   return shortestMs
 }

@@ -93,6 +93,11 @@ export class AttemptLog {
     return this.#list.length
   }
 
+  /** Before a reply: a call has failed. */
+  get hasFailed(): boolean {
+    return this.#list.some(({ outcome }) => outcome !== '')
+  }
+
   begin(candidate: Candidate): Attempt {
     this.tried = candidate
     const attempt = new Attempt(candidate, this.clock.monotonicMs(), this.requestStartedMs)

@@ -139,11 +139,18 @@ export function createRunRequest(
     return new Answer(200, headers, body)
   }
 
-  /** If no provider has begun to reply in time, the client gets its headers early and keep-alives until one does. */
+  /**
+   * If no provider has begun to reply in time, the client gets its headers early and keep-alives until one does. While
+   * routes fail that is later, so that a failure has a status.
+   */
   async function answerStreamed(held: Held, replying: Promise<Reply | NoReply>): Promise<Answer> {
     const { exchange, limits } = held
-    const earlyMs = clock.monotonicMs() + earlyHeadersMs(exchange.http.headers)
-    const reply = await untilDeadline(earlyMs, replying, ticker)
+    const { headers: sent } = exchange.http
+    const startedMs = clock.monotonicMs()
+    let reply = await untilDeadline(startedMs + earlyHeadersMs(sent), replying, ticker)
+    const laterMs = startedMs + earlyHeadersMs(sent, { areRoutesFailing: true })
+    if (reply === 'not yet' && exchange.attempts.hasFailed && clock.monotonicMs() < laterMs)
+      reply = await untilDeadline(laterMs, replying, ticker)
     if (reply === 'not yet') {
       return openAnswer(held, { kind: 'pending', reply: replying }, streamHeaders(answerHeaders(exchange, limits)))
     }

@@ -86,7 +86,7 @@ function unavailable(model: string, all: readonly FailedAttempt[], outage: Outag
   const passing = all.filter(mayPass)
   if (passing.length === 0) {
     const message = `No route of \`${model}\` can serve now: ${reasons}. Use another model.`
-    return new Failure('NOT_FOUND', message, { shouldRetry: false, cause: 'no_route' })
+    return new Failure('NOT_FOUND', message, { shouldRetry: false, cause: 'routes_failed' })
   }
   const retryAfterMs = Math.min(...passing.map(waitOf))
   const [only] = all.length === 1 ? all : []
@@ -97,7 +97,7 @@ function unavailable(model: string, all: readonly FailedAttempt[], outage: Outag
   return new Failure(outage, message, {
     retryAfterMs,
     shouldRetry: retryAfterMs <= retryWaitMaxMs,
-    cause: 'no_route',
+    cause: 'routes_failed',
   })
 }
 

@@ -10,7 +10,10 @@ import { effects, type Health } from './health.ts'
 import type { Candidate, HealthPlan } from './plan.ts'
 import type { RouteState } from './route.ts'
 
-/** The most attempts on routes that are not known to work, immediate repeats included. */
+/**
+ * The most attempts on routes that are not known to work, immediate repeats included. The faults of further ones do not count
+ * against a route, which five in a row eject: one request that always fails must not do that.
+ */
 const attemptsMax = 3
 /** While the next route is healthy: a model is unavailable only if no route can serve it. */
 const attemptsMaxHealthy = 6
@@ -65,7 +68,7 @@ export interface Generation<Reply extends object> {
   readonly streams: boolean
   /** Whether a second route may be called while the first is slow. */
   readonly mayHedge: boolean
-  /** How long the client waits, if it says so; no retry starts later. */
+  /** How long the client waits for headers, if it says so. No retry starts later, unless a stream's were sent by then. */
   readonly clientTimeoutMs: number | undefined
   attempt(candidate: Candidate, options: AttemptOptions): Promise<Reply | AttemptFault>
   /** Waits before a retry; returns a fault if the request ended meanwhile. */
@@ -159,6 +162,8 @@ interface Next extends AttemptOptions {
   readonly waitMs: number
   /** It was called for this request before. */
   readonly isRepeat: boolean
+  /** How often. */
+  readonly earlierCalls?: number | undefined
 }
 
 /** A candidate that did not reply. */
@@ -278,23 +283,30 @@ class Progress {
   #retry(): Next | undefined {
     const { settings, clock, random } = this.#deps
     const { retries } = settings.current
-    if (this.#attemptCount >= retries.attempts) return undefined
     const [best] = [...this.#failed.values()].filter(mayPassSoon).sort((a, b) => (a.calls ?? 0) - (b.calls ?? 0))
     if (!best) return undefined
-    const { candidate, fault } = best
+    const { candidate, fault, calls } = best
+    // A sandbox that fails on purpose keeps failing, and a demonstration should not wait for it.
+    const { ignoresHealth } = candidate.provider
+    if (this.#attemptCount >= (ignoresHealth ? Math.min(retries.attempts, attemptsMax) : retries.attempts))
+      return undefined
     const nowMs = clock.monotonicMs()
-    const clientTimeoutAtMs = this.#startedMs + (this.#request.clientTimeoutMs ?? Number.POSITIVE_INFINITY)
-    this.#lastRetryMs ??= Math.min(nowMs + retries.totalMs, clientTimeoutAtMs, this.#lastBeginMs)
+    this.#lastRetryMs ??= Math.min(nowMs + retries.totalMs, this.#clientTimeoutAtMs(nowMs), this.#lastBeginMs)
     const leftMs = this.#lastRetryMs - nowMs
     // Other requests may have learned meanwhile that a throttled route must wait longer.
     const { state, waitMs: parkedMs = 0 } = this.#deps.health.state(candidate.health)
     const askedMs = Math.max(fault.provider?.retryAfterMs ?? 0, state === 'parked' ? parkedMs : 0)
-    if (leftMs < 0 || askedMs > leftMs || !this.#spend(candidate)) return undefined
+    if (leftMs <= 0 || askedMs > leftMs || !this.#spend(candidate)) return undefined
     const backoffMs = Math.min(random() * retries.backoffMs * 2 ** this.#retries++, leftMs)
     const waitMs = askedMs > 0 ? askedMs + random() * retryAfterJitterMs : backoffMs
     const isFresh = fault.class === 'broken'
-    // A sandbox that fails on purpose keeps failing, and a demonstration should not wait for it.
-    return { candidate, waitMs: candidate.provider.ignoresHealth ? 0 : waitMs, isFresh, isRepeat: true, isLast: true }
+    return { candidate, waitMs: ignoresHealth ? 0 : waitMs, isFresh, isRepeat: true, earlierCalls: calls, isLast: true }
+  }
+
+  #clientTimeoutAtMs(nowMs: number): number {
+    const { clientTimeoutMs = Number.POSITIVE_INFINITY, streams } = this.#request
+    const atMs = this.#startedMs + clientTimeoutMs
+    return streams && atMs <= nowMs ? Number.POSITIVE_INFINITY : atMs
   }
 
   /** Whether a further route of the plan could be tried after the call that is about to be made. */
@@ -369,8 +381,10 @@ async function attemptOne<Reply extends object>(
   }
   if (candidate.provider.ignoresHealth) return outcome
   const tookMs = request.streams ? clock.monotonicMs() - begunMs : undefined
-  if (isFault(outcome)) health.recordFault(candidate.health, begunMs, outcome, tookMs)
-  else health.recordOk(candidate.health, begunMs, tookMs)
+  if (!isFault(outcome)) health.recordOk(candidate.health, begunMs, tookMs)
+  else if ((next.earlierCalls ?? 0) < attemptsMax || effects[outcome.class] !== 'fault')
+    health.recordFault(candidate.health, begunMs, outcome, tookMs)
+  else health.recordNothing(candidate.health, begunMs)
   return outcome
 }
 
@@ -434,12 +448,12 @@ function createBudget(clock: Clock, { requestsPerCall, callsMax, callsFloor }: B
 }
 
 /**
- * A fifth of the requests: when everything fails, trying every request three times would make it worse. The floor: ten
- * agents whose only route fails twice spend it at once; one agent cannot, because two retries take a second or more. While
- * everything fails it adds two calls a second to the fifth, however many requests there are.
+ * A fifth of the requests: when everything fails, trying every request six times would make it worse. The floor: ten agents
+ * whose only route fails for twenty seconds spend it at once. While everything fails it adds two calls a second to the
+ * fifth, however many requests there are.
  */
 export function createRetryBudget({ clock }: { readonly clock: Clock }): CallBudget {
-  return createBudget(clock, { requestsPerCall: 5, callsMax: 100, callsFloor: 20 })
+  return createBudget(clock, { requestsPerCall: 5, callsMax: 100, callsFloor: 50 })
 }
 
 /** One of twenty requests that could be hedged. */

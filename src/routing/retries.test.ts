@@ -86,17 +86,26 @@ describe('a fault that may pass is retried on the only route', () => {
 })
 
 describe('attempts and waits', () => {
-  test('are three attempts by default', async () => {
+  test('fill twenty seconds, with doubling waits', async () => {
     const scene = startOne([busy])
     await scene.run()
-    expect(scene.calls).toEqual(['a', 'a', 'a'])
+    // Half of 2, 4, 8 and 16 s; of the next one only the last five seconds are left.
+    expect(waitsOf(scene)).toEqual([1000, 2000, 4000, 8000, 5000])
+    expect(scene.calls).toHaveLength(6)
   })
 
-  test('are as many as configured, with doubling waits for up to eight seconds', async () => {
+  test('get an answer from a provider that fails for eighteen seconds', async () => {
+    const scene = startOne([busy, busy, busy, busy, busy, ok])
+    expect(await scene.run()).toEqual(ok)
+  })
+
+  test('are at most ten attempts, and as many as configured', async () => {
+    const scene = startOne([busy], { random: () => 0 })
+    await scene.run()
+    expect(scene.calls).toHaveLength(10)
     const five = startOne([busy], { attempts: 5 })
     await five.run()
-    // Half of 2, 4 and 8 s; of the next one only the last second is left.
-    expect(waitsOf(five)).toEqual([1000, 2000, 4000, 1000])
+    expect(waitsOf(five)).toEqual([1000, 2000, 4000, 8000])
     const one = startOne([busy], { attempts: 1 })
     await one.run()
     expect(one.calls).toEqual(['a'])
@@ -113,20 +122,32 @@ describe('attempts and waits', () => {
     const scene = startOne([status(503, 5001)])
     const { facts } = await scene.failure()
     expect(scene.calls).toEqual(['a'])
-    expect(facts).toEqual({ retryAfterMs: 5001, shouldRetry: true, cause: 'no_route' })
+    expect(facts).toEqual({ retryAfterMs: 5001, shouldRetry: true, cause: 'routes_failed' })
   })
 
   test('start no retry after the client’s timeout', async () => {
     const scene = startOne([busy], { clientTimeoutMs: 4000, tookMs: 1500, streams: false })
     await scene.run()
-    // The first fails at 1.5 s, the second begins at 2.5 s and fails at 4 s, where the third begins without a wait.
-    expect([scene.calls.length, waitsOf(scene)]).toEqual([3, [1000]])
+    // The first fails at 1.5 s, the second begins at 2.5 s and fails at 4 s.
+    expect([scene.calls.length, waitsOf(scene)]).toEqual([2, [1000]])
     const late = startOne([busy], { clientTimeoutMs: 4000, tookMs: 4001, streams: false })
     await late.run()
     expect(late.calls).toHaveLength(1)
   })
 
-  test('count the eight seconds from the first failure', async () => {
+  test('end a stream in time for its client’s timeout, unless that has passed', async () => {
+    const scene = startOne([busy], { clientTimeoutMs: 4000 })
+    await scene.run()
+    // 1 s and 2 s; of the next wait only the last second is left.
+    expect(waitsOf(scene)).toEqual([1000, 2000, 1000])
+    // Its headers were sent at the timeout, and it gets keep-alives from then on.
+    const late = startOne([busy], { clientTimeoutMs: 4000, tookMs: 4001 })
+    await late.run()
+    // Three waits and four calls take 23.004 s; no retry starts later than 24.001 s.
+    expect(waitsOf(late)).toEqual([1000, 2000, 4000, 997])
+  })
+
+  test('count the twenty seconds from the first failure', async () => {
     const scene = startOne([busy, ok], { tookMs: 60_000 })
     expect(await scene.run()).toEqual(ok)
     const twice = startOne([busy], { tookMs: 60_000 })
@@ -142,9 +163,9 @@ describe('attempts and waits', () => {
   test('repeat failures of the sandbox without a wait', async () => {
     const scene = startOne([busy], { ignoresHealth: true })
     const { message, facts } = await scene.failure()
-    expect([scene.calls.length, scene.waits, scene.budget.level()]).toEqual([3, [], 20])
+    expect([scene.calls.length, scene.waits, scene.budget.level()]).toEqual([3, [], 50])
     expect(message).toContain('its provider a is failing (503 after 3 tries). Retry in 4 s')
-    expect(facts).toEqual({ retryAfterMs: 4000, shouldRetry: true, cause: 'no_route' })
+    expect(facts).toEqual({ retryAfterMs: 4000, shouldRetry: true, cause: 'routes_failed' })
   })
 })
 
@@ -158,8 +179,8 @@ describe('with several routes', () => {
 
   test('only those with a transient fault are retried', async () => {
     const scene = startRoutes({ a: [attemptFault('refused our credential')], b: [busy, busy, ok] })
-    expect(await scene.run()).toBeInstanceOf(Exhausted)
-    expect(scene.calls).toEqual(['a', 'b', 'b'])
+    expect(await scene.run()).toEqual(ok)
+    expect(scene.calls).toEqual(['a', 'b', 'b', 'b'])
   })
 
   test('retries alternate', async () => {
@@ -177,7 +198,7 @@ describe('isLast', () => {
     ['a replay over a fresh connection', { a: [stale, ok], b: [ok] }, ['a', 'a']],
     ['the sixth of seven', Object.fromEntries([...'abcdefg'].map((id) => [id, [busy]])), [...'abcde', 'f last']],
   ])('%s', async (_, fates, expected) => {
-    const scene = startRoutes(fates)
+    const scene = startRoutes(fates, { attempts: 3 })
     await scene.run()
     expect(scene.lasts).toEqual(expected)
   })
@@ -208,8 +229,8 @@ describe('the budget', () => {
     // No time passes, so the budget is not refilled.
     const scene = startOne([stale, broken], { random: () => 0 })
     for (let n = 0; n < 200; n++) await scene.run()
-    // A fifth of the requests, the floor of twenty, and the replay that a stale socket of a healthy route gets for free.
-    expect(scene.calls.length).toBe(200 + 40 + 20 + 1)
+    // A fifth of the requests, the floor of fifty, and the replay that a stale socket of a healthy route gets for free.
+    expect(scene.calls.length).toBe(200 + 40 + 50 + 1)
     expect(scene.budget.level()).toBeLessThan(1)
   })
 
@@ -223,8 +244,8 @@ describe('the budget', () => {
   test('is used by every retry', async () => {
     const scene = startOne([busy, busy, ok], { random: () => 0 })
     await scene.run()
-    // Twenty, a fifth for the request, and two less.
-    expect(scene.budget.level()).toBe(18.2)
+    // Fifty, a fifth for the request, and two less.
+    expect(scene.budget.level()).toBe(48.2)
     const poor = startOne([busy], { random: () => 0 })
     while (poor.budget.spend());
     await poor.run()
@@ -263,7 +284,7 @@ describe('a throttle', () => {
 
 describe('an ejected route', () => {
   test('is tried and retried if it is the only one', async () => {
-    const scene = startOne([busy, busy, busy, busy, busy, busy, busy, ok])
+    const scene = startOne([busy, busy, busy, busy, busy, busy, busy, ok], { attempts: 3 })
     await scene.run()
     await scene.run()
     expect(scene.state()).toBe('ejected')
@@ -271,8 +292,17 @@ describe('an ejected route', () => {
     expect(scene.calls).toHaveLength(8)
   })
 
+  test('was not ejected by one request, however often that was retried', async () => {
+    const scene = startOne([busy])
+    await scene.run()
+    expect([scene.calls.length, scene.state()]).toEqual([6, 'healthy'])
+    await scene.run()
+    // Its fifth fault ejected it for 15 s, which have passed.
+    expect(scene.state()).toBe('probing')
+  })
+
   test('tells clients to retry after its cooldown, 15 s at most', async () => {
-    const scene = startOne([busy], { random: () => 0.5 })
+    const scene = startOne([busy], { attempts: 3, random: () => 0.5 })
     const waits: (number | undefined)[] = []
     for (let n = 0; n < 2; n++) waits.push((await scene.failure()).facts.retryAfterMs)
     // The fifth fault ejects it for 15 s; the retry after it took two of them.
@@ -282,7 +312,7 @@ describe('an ejected route', () => {
       // A fault of its time of probation doubles the ejection: 30, 60 and 120 s.
       scene.health.recordFault(key, 1e6, busy)
     }
-    expect((await scene.failure()).facts).toEqual({ retryAfterMs: 15_000, shouldRetry: true, cause: 'no_route' })
+    expect((await scene.failure()).facts).toEqual({ retryAfterMs: 15_000, shouldRetry: true, cause: 'routes_failed' })
   })
 })
 
@@ -291,12 +321,12 @@ describe('the error', () => {
     const failure = await startOne([status(529)]).failure()
     expect(failure).toMatchObject({ code: 'NOT_FOUND', facts: { retryAfterMs: 4000, shouldRetry: true } })
     expect(failure.message).toBe(
-      '`acme/large` exists, but its provider a is failing (529 after 3 tries). Retry in 4 s, or use another model.',
+      '`acme/large` exists, but its provider a is failing (529 after 6 tries). Retry in 4 s, or use another model.',
     )
   })
 
   test('says that a response was invalid', async () => {
-    expect((await startOne([garbled]).failure()).message).toContain('a is failing (invalid response after 3 tries).')
+    expect((await startOne([garbled]).failure()).message).toContain('a is failing (invalid response after 6 tries).')
   })
 
   test('names each of several providers', async () => {
@@ -309,7 +339,7 @@ describe('the error', () => {
   test('names the owner of a rejected credential and says not to retry', async () => {
     const scene = startOne([attemptFault('refused our credential')])
     const failure = await scene.failure()
-    expect(failure.facts).toEqual({ shouldRetry: false, cause: 'no_route' })
+    expect(failure.facts).toEqual({ shouldRetry: false, cause: 'routes_failed' })
     expect(failure.message).toBe(
       "No route of `acme/large` can serve now: a rejected the gateway's credential (the operator of this gateway has to replace it). Use another model.",
     )
@@ -321,6 +351,6 @@ describe('the error', () => {
 
   test('says to retry if a route fails beside a rejected credential', async () => {
     const failure = await startRoutes({ a: [attemptFault('refused our credential')], b: [busy] }).failure()
-    expect(failure.facts).toEqual({ retryAfterMs: 4000, shouldRetry: true, cause: 'no_route' })
+    expect(failure.facts).toEqual({ retryAfterMs: 4000, shouldRetry: true, cause: 'routes_failed' })
   })
 })

@@ -8,10 +8,10 @@ function spendAll(budget: CallBudget): number {
   return spent
 }
 
-test('begins with twenty extra attempts', () => {
+test('begins with fifty extra attempts', () => {
   const budget = createRetryBudget({ clock: createJumpClock() })
-  expect(budget.level()).toBe(20)
-  expect(spendAll(budget)).toBe(20)
+  expect(budget.level()).toBe(50)
+  expect(spendAll(budget)).toBe(50)
   expect(budget.level()).toBe(0)
   expect(budget.refused()).toBe(1)
 })
@@ -33,17 +33,17 @@ test('holds no more than a hundred', () => {
   expect(spendAll(budget)).toBe(100)
 })
 
-test('if all fail at once, allows a fifth of the requests and twenty', () => {
+test('if all fail at once, allows a fifth of the requests and fifty', () => {
   const budget = createRetryBudget({ clock: createJumpClock() })
   let extra = 0
   for (let n = 0; n < 1000; n++) {
     budget.earn()
     if (budget.spend()) extra++
   }
-  expect(extra).toBe(220)
+  expect(extra).toBe(250)
 })
 
-test('refills to twenty with time, two a second, and no further', () => {
+test('refills to fifty with time, two a second, and no further', () => {
   const clock = createJumpClock()
   const budget = createRetryBudget({ clock })
   spendAll(budget)
@@ -52,7 +52,7 @@ test('refills to twenty with time, two a second, and no further', () => {
   clock.jump(0.1)
   expect(budget.level()).toBe(1)
   clock.jump(1000)
-  expect(budget.level()).toBe(20)
+  expect(budget.level()).toBe(50)
 })
 
 test('lasts for one agent whose every request needs two retries', () => {
@@ -77,5 +77,5 @@ test('allows a fifth of a hundred failing requests a second, and two a second', 
     clock.jump(1)
   }
   // The floor, a fifth of 6000, and two for each second that passed between two requests.
-  expect(extra).toBe(20 + 1200 + 2 * 59)
+  expect(extra).toBe(50 + 1200 + 2 * 59)
 })

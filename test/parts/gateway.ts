@@ -65,7 +65,9 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
   const load = (fileText?: string) => {
     const loaded = loadConfig({ ...inputs, fileText })
     if ('faults' in loaded) return loaded
-    const retries = { ...loaded.config.retries, backoffMs }
+    const { attempts } = loaded.config.retries
+    // Without waits, the twenty seconds of retries would never pass.
+    const retries = { ...loaded.config.retries, backoffMs, ...(backoffMs === 0 && { attempts: Math.min(attempts, 3) }) }
     return { ...loaded, config: frozenConfig({ ...loaded.config, retries }) }
   }
   const initial = load()

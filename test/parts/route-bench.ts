@@ -41,7 +41,7 @@ export function startRoutes(fates: Readonly<Record<string, readonly Fate[]>>, op
   const {
     random = () => 0.5,
     clientTimeoutMs,
-    attempts = 3,
+    attempts = 10,
     streams = true,
     ignoresHealth = false,
     pauses = true,
@@ -58,7 +58,7 @@ export function startRoutes(fates: Readonly<Record<string, readonly Fate[]>>, op
   const calls: string[] = []
   const lasts: string[] = []
   const waits: { milliseconds: number; state: string }[] = []
-  const settings = { current: { retries: { attempts: pauses ? attempts : 0, backoffMs: 2000, totalMs: 8000 } } }
+  const settings = { current: { retries: { attempts: pauses ? attempts : 0, backoffMs: 2000, totalMs: 20_000 } } }
   const deps = { clock, health, retryBudget: budget, random, settings }
   const state = () => candidates.map(({ health: key }) => health.state(key).state).join(' ')
   const pause = async (milliseconds: number) => {
