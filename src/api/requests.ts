@@ -75,7 +75,7 @@ export const requestSchema = z.object({
     .string()
     .nullable()
     .describe(
-      'Distinguishes failures with the same code: `unknown_model`, `model_not_allowed`, `no_route`, `provider_throttled`, `provider_refused`, `spend_limit`; otherwise the code in lower case. null = success.',
+      'Distinguishes failures with the same code: `unknown_model`, `model_not_allowed`, `no_route`, `routes_failed`, `provider_throttled`, `provider_refused`, `spend_limit`; otherwise the code in lower case. null = success.',
     ),
   reason: z.string().nullable().describe('The error message the caller received.'),
   provider: z.string().nullable(),

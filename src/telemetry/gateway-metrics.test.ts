@@ -55,7 +55,7 @@ test('requests are counted by surface, model, the provider that answered, status
   expect(value('tollgate_requests_total', { ...thisProject, provider: 'acme-eu', status: '200' })).toBe(1)
   const unauthenticated = { dialect: 'anthropic-messages', model: 'none', provider: 'none', project: 'none' }
   expect(value('tollgate_requests_total', { ...unauthenticated, status: '401' })).toBe(1)
-  expect(value('tollgate_failures_total', { code: 'UNAUTHORIZED' })).toBe(1)
+  expect(value('tollgate_failures_total', { code: 'UNAUTHORIZED', cause: 'none' })).toBe(1)
 })
 
 test('implausible usage is counted by model, provider and what was implausible', async () => {
@@ -137,7 +137,20 @@ test('the overhead includes the wait for the charge to become durable', async ()
 test('an interrupted stream is a failure with status 200', async () => {
   const value = await pageAfter([answeredRequest({ code: 'STREAM_INTERRUPTED' })])
   expect(value('tollgate_requests_total', { ...thisProject, provider: 'acme', status: '200' })).toBe(1)
-  expect(value('tollgate_failures_total', { code: 'STREAM_INTERRUPTED' })).toBe(1)
+  expect(value('tollgate_failures_total', { code: 'STREAM_INTERRUPTED', cause: 'none' })).toBe(1)
+})
+
+test('an unknown model and a model whose routes fail are told apart', async () => {
+  const missing = { status: 404, code: 'NOT_FOUND' } as const
+  const value = await pageAfter([
+    refusedRequest({ ...missing, cause: 'unknown_model' }),
+    refusedRequest({ ...missing, cause: 'routes_failed' }),
+    refusedRequest({ ...missing, cause: 'routes_failed' }),
+    refusedRequest({ status: 503, code: 'UNAVAILABLE', cause: 'routes_failed' }),
+  ])
+  expect(value('tollgate_failures_total', { code: 'NOT_FOUND', cause: 'unknown_model' })).toBe(1)
+  expect(value('tollgate_failures_total', { code: 'NOT_FOUND', cause: 'routes_failed' })).toBe(2)
+  expect(value('tollgate_failures_total', { code: 'UNAVAILABLE', cause: 'routes_failed' })).toBe(1)
 })
 
 test('a rejection by a limit names its source', async () => {

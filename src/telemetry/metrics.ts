@@ -76,7 +76,7 @@ export function createRequestMetrics(registry: MetricRegistry): ObserveRequest {
   // biome-ignore format: one metric per row
   const metrics = {
     requests: counter('requests_total', 'Requests by how they ended. Status 499: the client left. An interrupted stream has 200 and a failure.', outcomeLabels, { keep: ['dialect', 'status'] }),
-    failures: counter('failures_total', 'Failures returned to callers, also inside a stream.', ['code']),
+    failures: counter('failures_total', 'Failures returned to callers, also inside a stream. The cause tells apart failures with the same code.', ['code', 'cause']),
     rejections: counter('limit_rejections_total', 'Requests rejected with 429: by a limit of this gateway, or because every route was throttled by its provider.', ['source']),
     durations: histogram('request_duration_seconds', 'From the arrival of a generation to its last byte.', durationBounds, timed),
     firstTokens: histogram('time_to_first_token_seconds', 'From the arrival of a streamed generation to its first meaningful event.', firstTokenBounds, timed),
@@ -103,7 +103,7 @@ export function createRequestMetrics(registry: MetricRegistry): ObserveRequest {
     const provider = record.attempts.at(-1)?.provider ?? none
     const project = caller?.projectId ?? none
     requests.find(record.surface ?? none, model, provider, String(record.status), project).add(1)
-    if (code !== undefined) failures.find(code).add(1)
+    if (code !== undefined) failures.find(code, record.cause ?? none).add(1)
     if (code === 'LIMIT_EXCEEDED') {
       const source = record.limitSource ?? (record.attempts.length > 0 ? 'provider' : 'gateway')
       rejections.find(source).add(1)

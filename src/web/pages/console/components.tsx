@@ -229,6 +229,7 @@ const causeTexts: Readonly<Record<string, string>> = {
   ok: 'ok',
   model_not_allowed: 'not allowed for this key',
   no_route: 'no route available',
+  routes_failed: 'every route failed',
   provider_throttled: 'provider rate limit',
   provider_refused: 'refused by provider',
   spend_limit: 'spend limit reached',
