@@ -23,7 +23,7 @@ describe('a prompt that is too long', () => {
   const messageOf = (said: string, tokens: number): string => {
     const body = JSON.stringify({ type: 'error', error: { type: 'invalid_request_error', message: said } })
     const fault = classifyFault(anthropicMessages.readFault(400, new Headers(), body))
-    const failure = exhaustedFailure('m', new Exhausted([{ candidate, fault }]), () => tokens)
+    const failure = exhaustedFailure('m', new Exhausted([{ candidate, fault }]), 'UNAVAILABLE', () => tokens)
     return JSON.parse(anthropicMessages.renderFailure(failure, 'req_1')).error.message
   }
   const wordless = 'Input is too long for requested model.'

@@ -300,7 +300,7 @@ test('requests: a failed request is followed to its cause in the panel, and the 
   // The address of a panel opens it.
   await page.goto(`${harness.gateway.url}/console/${workspace.id}/requests?live=off&request=${failed?.id}`)
   await fact(page, 'Cause').waitFor()
-  expect(await fact(page, 'Cause').textContent()).toBe('no route available')
+  expect(await fact(page, 'Cause').textContent()).toBe('every route failed')
   await expectSound(page)
   await page.locator('.side-panel').getByRole('link', { name: 'no route available' }).click()
   await page.waitForSelector('.side-panel', { state: 'detached' })
