@@ -29,7 +29,7 @@ export function chargedRow(
   return row
 }
 
-/** The result of an earlier settlement of the request. */
+/** The result of an earlier settlement of the request. `charges` is a view of the log's rows. */
 export async function readSettled(sql: Sql, requestId: RequestId): Promise<SettleEnd> {
   const [row] = await sql<{ charge: Nano; written_off: Nano | null }>`SELECT charge, written_off FROM charges
     WHERE request_id = ${requestId}`

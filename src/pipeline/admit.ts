@@ -143,7 +143,7 @@ async function identify(deps: AdmitDependencies, { record, http, connection }: E
 
 /**
  * Before the body: a caller at its concurrency limit must not make us buffer what it sends. However the request ends from
- * here on, ending its slot counts it. Most keys have no limits and take none.
+ * here on, it counts as one of its minute when its slot is given back. Most keys have no limits and take none.
  */
 function takeSlot(
   { limiter }: AdmitDependencies,
@@ -165,7 +165,7 @@ async function countAgainstLimits(
   arrival: Arrival,
   tokens: number,
 ): Promise<LimitStates | Refusal> {
-  // It ends the arrival, whatever the verdict.
+  // `admit` ends the arrival, whatever the verdict, so there is nothing to give back meanwhile.
   exchange.slot = undefined
   const verdict = await arrival.admit(tokens)
   if (verdict.kind === 'refused') return refusedByLimit(exchange, verdict)

@@ -119,7 +119,8 @@ export async function attempt(
   const { startedMs } = recorded
   const replyMs = firstReplyMs(times, lane.generationMs)
   const deadline = new AttemptDeadline(startedMs, replyMs, exchange, superseded, times.timeouts.connectMs)
-  // A whole reply must be complete by then: some hosts send white space while they generate it.
+  // A whole reply of the translation lane must be complete by `replyMs`, which its first byte would otherwise extend to
+  // `leftMs`: some hosts send white space while they generate it.
   const readTimes = lane.streamsUpstream || replyMs === times.leftMs ? times : { ...times, leftMs: replyMs }
   const running: RunningAttempt = { held, candidate, meter, lane, times: readTimes, deadline, ticker, clock }
   let gotHeaders = false

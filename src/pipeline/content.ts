@@ -95,7 +95,7 @@ export class Content {
 
   /** Whether the body may contain more than text, so that its size says little about its tokens. */
   get mayHaveMoreThanText(): boolean {
-    // Every client of OpenAI's asks for vectors as `base64`.
+    // OpenAI's clients ask for vectors as `base64`, one of the words that mean media in other requests.
     this.#mayHaveMoreThanText ??= !this.#sent.envelope.embeddings && mayHaveMoreThanText(this.#sent.body)
     return this.#mayHaveMoreThanText
   }

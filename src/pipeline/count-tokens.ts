@@ -16,7 +16,7 @@ import { AttemptDeadline } from './deadline.ts'
 import { countTokensInChunks } from './estimate.ts'
 import { Exchange } from './exchange.ts'
 import type { RunDependencies, RunRequest } from './run.ts'
-import { endClientLeft, endRefused, endUnsettled, endWithError } from './settlement.ts'
+import { endClientLeft, endRefused, endUncharged, endWithError } from './settlement.ts'
 import { type Admitted, Refusal } from './stages.ts'
 
 interface Count {
@@ -76,7 +76,7 @@ export function createCountTokens(deps: RunDependencies): RunRequest {
   }
 
   function answer(body: Uint8Array | string, { exchange, limits }: Admitted): Answer {
-    endUnsettled(deps, exchange)
+    endUncharged(deps, exchange)
     const headers = { ...answerHeaders(exchange, limits), 'content-type': 'application/json' }
     return new Answer(200, headers, body)
   }

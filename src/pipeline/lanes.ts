@@ -474,7 +474,7 @@ abstract class TranslatedRelay implements StreamRelay {
   }
 
   get usageSoFar(): Usage | undefined {
-    return this.#parser.usageSoFar ?? this.#usageMeter.usageSoFar
+    return this.#parser.usageSoFar ?? this.#usageMeter.usageAtStart
   }
 
   get usageAtStart(): Usage | undefined {
@@ -509,7 +509,7 @@ abstract class TranslatedRelay implements StreamRelay {
       for (const mapped of this.#mapper.push(parsed)) {
         // Ignore everything after the end or an error.
         if (this.finished || this.fault !== undefined) break
-        if (mapped.type === 'reply-end') this.#usageMeter.usageSoFar ??= this.usageAtStart
+        if (mapped.type === 'reply-end') this.#usageMeter.usageAtStart ??= this.usageAtStart
         // The end of a reply is quoted here, by the Meter behind the context.
         const event = this.#usageMeter.measure(mapped)
         if (event.type === 'reply-failure') this.fault = event.fault

@@ -123,11 +123,13 @@ export class Meter implements RelayContext {
     // It was validated when the client was quoted its cost, and the client pays no other amount.
     if (usage !== undefined && outputBytes === bytesAtReport) return usage
     const implausible = findImplausible(counted, this.#bounds(), () => bytesAtReport)
+    // A count of zero is missing, not wrong.
+    const isMissing = implausible?.count === 'zero' || totalInputTokens(counted) === 0
     if (implausible && implausible.count !== 'zero') {
       this.#recordImplausible(implausible)
       return this.#estimate(usageAtStart, outputBytes)
     }
-    if (implausible || totalInputTokens(counted) === 0) return this.#estimate(usageSoFar, outputBytes)
+    if (isMissing) return this.#estimate(usageSoFar, outputBytes)
     return usageSince(counted, outputBytes - bytesAtReport, this.#bounds())
   }
 

@@ -8,16 +8,18 @@
 //   placeHold        Admitted                     Held          its cost is reserved by a Hold
 //   confirmKey       Held                         nothing, or a Refusal if another replica took the key over
 //   attemptRoutes    Held                         Reply         of a provider, whole or an open stream, with its Meter. It is
-//                                                               in the caller's dialect. The cost is reserved and written
-//                                                               into a whole reply here, into a stream at its end
+//                                                               in the caller's dialect, and has its cost written into it,
+//                                                               as the Meter quotes it: a whole one here, a stream at its
+//                                                               end. A quote above the hold makes the hold grow
 //                                                 NoReply       why none replied
 //   streamAnswer     Held, open or pending Reply  AnswerStream  the server runs it, and tells it when the client leaves
-//   settleReply      Held, End, ReadReply         Settled       what was charged, or why it is not certain
+//   settleReply      Held, End, ReadReply         Settled       what was charged, or the error if nothing was or if that is
+//                                                               not certain
 //
 // Exchange: the client's request and connection, the record, and what must be given back however the request ends.
 // Refusal: why a request is not sent. End: how an answer ended. ReadReply: the reply as far as it was read.
 // Only Content and Hold change after they are made. Content: reasoning is recalled or forgotten, and the body released. Hold:
-// grows with a stream, and by a cost above it.
+// grows with a stream, and by a quote above it.
 
 import type { Dialect } from '../dialects/dialect.ts'
 import { assert, Failure } from '../kernel/failure.ts'
@@ -43,7 +45,7 @@ import {
   endClientLeft,
   endFailed,
   endRefused,
-  endUnsettled,
+  endUncharged,
   endWithError,
   type ReadReply,
   type Settled,
@@ -130,7 +132,7 @@ export function createRunRequest(
     const { exchange, limits } = held
     const { body, usage } = reply
     const headers = withWarnings(answerHeaders(exchange, limits), held, reply)
-    const read: ReadReply = { reply, measured: { ...nothingMeasured, usage }, whole: body, lastBytes: body }
+    const read: ReadReply = { reply, measured: { ...nothingMeasured, usage }, bodyToKeep: body, lastBytes: body }
     const { unsettled, chargeUsd }: Settled = await settleReply(held, complete, read)
     if (unsettled) return failureAnswer(exchange.surface, unsettled, headers, exchange.record.id)
     headers['content-type'] = 'application/json'
@@ -169,7 +171,7 @@ export function createRunRequest(
       async settle(end, stream) {
         deps.streams.closed()
         try {
-          return await settleReply(held, end, stream && readStream(stream))
+          return await settleReply(held, end, stream && readReplyOf(stream))
         } catch (error) {
           // A stream has no caller that would handle this, and its client must see an end.
           return { unsettled: endFailed(deps, exchange, deps.onDefect(error, exchange.record.id)) }
@@ -182,7 +184,7 @@ export function createRunRequest(
   /** The stored answer of the first request under the same idempotency key; it costs nothing. */
   function answerStored(exchange: Exchange, body: Buffer): Answer {
     exchange.record.notes.push('replayed by its idempotency key')
-    endUnsettled(deps, exchange)
+    endUncharged(deps, exchange)
     return new Answer(200, replayHeaders(exchange), body)
   }
 
@@ -206,8 +208,8 @@ function isNoReply(reply: Reply | NoReply): reply is NoReply {
   return reply instanceof Failure || reply === 'client left'
 }
 
-function readStream(stream: OpenStream): ReadReply {
-  return { reply: stream, measured: stream.relay, whole: undefined, lastBytes: stream.relay.terminal }
+function readReplyOf(stream: OpenStream): ReadReply {
+  return { reply: stream, measured: stream.relay, bodyToKeep: undefined, lastBytes: stream.relay.terminal }
 }
 
 function withWarnings(headers: AnswerHeaders, held: Held, reply: Reply): AnswerHeaders {

@@ -15,7 +15,7 @@ import {
   billedUsage,
   type Ending,
   endClientLeft,
-  endUnsettled,
+  endUncharged,
   endWithError,
   type ReadReply,
   type SettlementDependencies,
@@ -134,7 +134,7 @@ test('ends a charged request once: a later error only gets a response', async ()
   await settle(deps, held, complete, read)
   expect(endWithError(deps, exchange, defect).status).toBe(500)
   expect(endClientLeft(deps, exchange).status).toBe(499)
-  endUnsettled(deps, exchange)
+  endUncharged(deps, exchange)
   expect(await settle(deps, held, { ending: 'ended by us', failure: defect }, read)).toEqual({
     chargeUsd: '0.000000005',
   })

@@ -5,7 +5,7 @@
 //   settle          a provider was called, or a stream's headers were sent: charges or releases the hold by the ending
 //   endWithError    nothing of an answer went out: refused, no provider answered, or a defect; returns an error response
 //   endFailed       a stream could not be settled because of a defect: returns the failure for an error event
-//   endUnsettled    an answer without a charge: a replay under an idempotency key, a count
+//   endUncharged    an answer without a charge: a replay under an idempotency key, a count
 //   endClientLeft   the client left before anything was sent to a provider
 
 import { priceUsage } from '../catalog/price.ts'
@@ -80,8 +80,8 @@ export function billedUsage(
 export interface ReadReply {
   readonly reply: Pick<OpenStream | WholeReply, 'candidate' | 'meter' | 'repliedMs'>
   readonly measured: MeasuredReply
-  /** The whole answer, to be kept under an idempotency key; undefined = it was streamed. */
-  readonly whole: Uint8Array | undefined
+  /** The answer, if it may be kept under an idempotency key; undefined = it was streamed. */
+  readonly bodyToKeep: Uint8Array | undefined
   /** The end of the reply, from which a response to be stored is read. */
   readonly lastBytes: Uint8Array
 }
@@ -132,13 +132,15 @@ export async function settle(
   if (exchange.hasEnded) return { chargeUsd: record.chargeUsd }
   const hasLeft = ending === 'client left before content' || ending === 'client left after content'
   const usage = read && billedUsage(ending, read)
+  // 200 also with a failure: the status was sent before, or the reply is complete.
   recordEnd(exchange, hasLeft ? clientLeftStatus : 200, failure)
   if (!read || usage === undefined) {
     release(deps, exchange)
     return {}
   }
   const { candidate, meter } = read.reply
-  // Made when the reply was relayed, for this very usage; only that of a part is new.
+  // A complete reply has the `usage` object that its cost was quoted for when it was relayed, and this is that quote. Only the
+  // usage of a part is priced here.
   const quote = meter.quote(usage)
   record.usage = usage
   record.charge = quote.quoted
@@ -160,12 +162,12 @@ export async function settle(
   }
   if (outcome.kind === 'settled') {
     recordCharge(record, outcome)
-    if (exchange.key) await storeAnswer(deps, exchange.key, read.whole)
+    if (exchange.key) await storeAnswer(deps, exchange.key, read.bodyToKeep)
     if (held.admitted.storing.input !== undefined && ending === 'complete')
       await keepResponse(deps, held, read.lastBytes)
     return endCharged(deps, exchange)
   }
-  if (outcome.kind === 'unknown') return endUnconfirmed(deps, exchange, outcome.end, hasLeft, read.whole)
+  if (outcome.kind === 'unknown') return endUnconfirmed(deps, exchange, outcome.end, hasLeft, read.bodyToKeep)
   exchange.mayBeCharged = false
   const unsettled = chargeFailed(outcome.kind === 'unavailable' ? outcome.retryAfterMs : 1000)
   recordSettleTime(exchange)
@@ -202,7 +204,7 @@ function endUnconfirmed(
   exchange: Exchange,
   end: Promise<SettleEnd | undefined>,
   hasLeft: boolean,
-  whole: Uint8Array | undefined,
+  bodyToKeep: Uint8Array | undefined,
 ): Settled {
   const { record, key } = exchange
   const { log, requests, idempotencyKeys, unconfirmed } = deps
@@ -223,7 +225,7 @@ function endUnconfirmed(
     record.notes.push(`the charge was not confirmed in time; it was ${isCharged ? 'made' : 'not made'}`)
     if (isCharged) {
       recordCharge(record, known)
-      if (key) await storeAnswer(deps, key, whole)
+      if (key) await storeAnswer(deps, key, bodyToKeep)
     } else {
       forgetCharge(record)
       if (key) await idempotencyKeys.abandon(key)
@@ -278,7 +280,7 @@ async function storeAnswer(
 export function endFailed(deps: SettlementDependencies, exchange: Exchange, failure: Failure): Failure {
   const { mayBeCharged, record, key } = exchange
   const sent = mayBeCharged ? chargeUnknown(failure.code, record.id, key !== undefined) : failure
-  endUnsettled(deps, exchange, sent.status, sent)
+  endUncharged(deps, exchange, sent.status, sent)
   return sent
 }
 
@@ -302,7 +304,7 @@ export function endRefused(deps: SettlementDependencies, exchange: Exchange, { f
 
 /** Ends a request whose client has left before a provider replied. */
 export function endClientLeft(deps: SettlementDependencies, exchange: Exchange): Answer {
-  endUnsettled(deps, exchange, clientLeftStatus)
+  endUncharged(deps, exchange, clientLeftStatus)
   return goneAnswer()
 }
 
@@ -312,7 +314,7 @@ export function goneAnswer(): Answer {
 }
 
 /** Ends a request that this process does not settle, unless it has ended. A settlement that was begun decides by itself. */
-export function endUnsettled(
+export function endUncharged(
   deps: SettlementDependencies,
   exchange: Exchange,
   status = 200,

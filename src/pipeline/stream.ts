@@ -108,6 +108,7 @@ class Pump implements AnswerStream, Watched {
       if (this.#isOver()) return
       this.#pendingRead = undefined
       if (done) this.#forward(sink, stream, relay.end())
+      // It had arrived before this read, which then does not call `take`.
       else if (value && value !== nothing) this.#forward(sink, stream, relay.push(value))
       if (this.#paused) await this.#paused
       if (this.#isOver()) return

@@ -142,7 +142,8 @@ class Pool {
     else {
       request.watch?.connecting()
       this.#waiting.push(call)
-      // A host that accepts nothing costs a bounded number of dials. Beyond it, requests wait for those of aborted ones.
+      // A host that accepts nothing costs a bounded number of dials. Those beyond the waiting requests were left by aborted
+      // ones; when there are `leftDialsMax` of them, a request takes one instead of a new one.
       if (this.#dials.size < this.#waiting.length + leftDialsMax) this.#dial()
     }
     return call.response

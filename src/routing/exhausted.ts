@@ -71,8 +71,8 @@ export function exhaustedFailure(
   if (last?.fault.class === "caller's fault") return callersFailure(last, inputTokens)
   if (last && failed.every(({ fault }) => isNamedByApi(fault))) return callersFailure(last, inputTokens)
   if (last?.fault.class === 'shut down') return new Failure('OVERLOADED', shutDownMessage, { retryAfterMs: 1000 })
-  const refusal = failed[0]?.fault.failure
-  if (refusal && failed.every(({ fault }) => fault.failure)) return refusal
+  const refusal = failed[0]?.fault.refusal
+  if (refusal && failed.every(({ fault }) => fault.refusal)) return refusal
   if (failed.length > 0 && failed.every(({ fault }) => fault.class === 'too large')) {
     return new Failure('PAYLOAD_TOO_LARGE', `${names(failed)} refused the request as too large. Send less.`)
   }

@@ -104,11 +104,12 @@ export async function attemptGeneration<Reply extends object>(
       continue
     }
     // The only route left is retried although its own failures may just have ejected it.
-    const begunMs = deps.health.begin(candidate.health, isRepeat ? 'panic' : plan.mode)
-    if (typeof begunMs !== 'number') {
-      progress.skip(candidate, begunMs)
+    const begun = deps.health.begin(candidate.health, isRepeat ? 'panic' : plan.mode)
+    if (typeof begun !== 'number') {
+      progress.skip(candidate, begun)
       continue
     }
+    const begunMs: number = begun
     if (pair?.first !== candidate || isRepeat) {
       const outcome = await attemptOne(deps, request, next, begunMs)
       if (!isFault(outcome)) return outcome
@@ -217,8 +218,8 @@ class Progress {
 
   fail(candidate: Candidate, fault: AttemptFault, wasLast: boolean): void {
     // A route that could not be called does not count.
-    const calls = (this.#failed.get(candidate)?.calls ?? 0) + (fault.failure ? 0 : 1)
-    if (!fault.failure) this.#attemptCount++
+    const calls = (this.#failed.get(candidate)?.calls ?? 0) + (fault.refusal ? 0 : 1)
+    if (!fault.refusal) this.#attemptCount++
     if (fault.isAmbiguous) this.#ambiguousCalls++
     if (isRouteNeutral(fault)) this.#hadNeutralFault = true
     const { state, waitMs } = this.#deps.health.state(candidate.health)
@@ -309,7 +310,10 @@ class Progress {
     return streams && atMs <= nowMs ? Number.POSITIVE_INFINITY : atMs
   }
 
-  /** Whether a further route of the plan could be tried after the call that is about to be made. */
+  /**
+   * Whether a further route of the plan could be tried after the call that is about to be made: what `#hasEnough` and
+   * `#mayMoveOn` will say then.
+   */
   #hasAnother(): boolean {
     const { ordered } = this.#request.plan
     const attempts = this.#attemptCount + 1
@@ -359,8 +363,8 @@ function isInGoodHealth(deps: Pick<FailoverDependencies, 'health'>, { health, pr
 }
 
 /** Whether the fault depends on the request, so that a caller may cause it on purpose. */
-function isRouteNeutral({ class: faultClass, provider, failure }: AttemptFault): boolean {
-  return !failure && (effects[faultClass] === 'none' || provider?.isInvalidOutput === true)
+function isRouteNeutral({ class: faultClass, provider, refusal }: AttemptFault): boolean {
+  return !refusal && (effects[faultClass] === 'none' || provider?.isInvalidOutput === true)
 }
 
 /** One call, recorded in health. */

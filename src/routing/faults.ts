@@ -58,7 +58,7 @@ export interface AttemptFault {
   /** The same route may well answer if called again. */
   readonly isRepeatable?: true
   /** The error if the route could not be called at all. */
-  readonly failure?: Failure
+  readonly refusal?: Failure
 }
 
 export function attemptFault(faultClass: FaultClass, provider?: ProviderFault): AttemptFault {
@@ -82,8 +82,8 @@ export function isTransient({ class: faultClass, status, provider }: AttemptFaul
   return faultClass === 'unreachable' || faultClass === 'broken'
 }
 
-export function cannotCarry(failure: Failure): AttemptFault {
-  return { class: 'cannot carry the request', status: undefined, provider: undefined, failure }
+export function cannotCarry(refusal: Failure): AttemptFault {
+  return { class: 'cannot carry the request', status: undefined, provider: undefined, refusal }
 }
 
 /** `sent`: the request body, which the provider may quote. */

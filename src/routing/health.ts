@@ -157,7 +157,7 @@ export function createHealth(deps: HealthDependencies) {
       route.disabled.recordSuccess(startedMs)
       if (route.breaker.recordSuccess(startedMs, nowMs)) notice(route, 'recovered', undefined)
     },
-    /** A bug in Tollgate ended the attempt. If it was the route's probe, another one may follow. */
+    /** A bug in Tollgate ended the attempt, or its fault does not count. If it was the route's probe, another may follow. */
     recordNothing(route: RouteHealth, startedMs: number): void {
       endProbes(route, startedMs)
       route.breaker.recordNothing(startedMs)

@@ -138,7 +138,7 @@ forEachEngine((engine, storeTest) => {
     const refused = [
       ['req_b', 'CHECK constraint failed'],
       ['req_c', 'there is no balance of wallet:ws_2'],
-      ['req_d', 'it is in the log without a charge'],
+      ['req_d', 'it is among the requests without a charge'],
     ] as const
     const kept = await database.sql<{ requests: string; refusal: string }>`SELECT requests, refusal FROM journal`
     const check = 'the database accepted every charge'

@@ -34,7 +34,7 @@ export interface RefusedCharge {
   readonly message: string
 }
 
-/** Matches statements that read a table which `apply` writes to: the journal has to be applied before they run. */
+/** Matches statements that read a table which `apply` writes to, or a view of it: the journal has to be applied before they run. */
 export const appliedTables = /\b(requests|charges|transfers|balances|budgets|request_hours)\b/
 
 type BoundValue = string | number | bigint | null
@@ -100,6 +100,7 @@ export class JournalTable {
   append(text: string): void {
     const known = this.#unapplied
     this.#isWriter = true
+    // Not known if the statement throws: the row may be there all the same.
     this.#unapplied = undefined
     const { lastInsertRowid } = this.#statements().append.run(text)
     if (!known || known.length === keptMax) return
@@ -227,7 +228,7 @@ function applyTogether(statements: Statements, requests: readonly RequestValues[
     if (statements.addRequest.run(...request).changes === 0) {
       // It was appended twice: its commit was written and reported as failed, and then tried again.
       if (statements.isCharged.get(request[idAt] ?? null)) continue
-      throw new Error('it is in the log without a charge')
+      throw new Error('it is among the requests without a charge')
     }
     hours.add(request)
     const charge = BigInt(request[chargeAt] ?? 0)

@@ -133,10 +133,10 @@ function sqliteDatabase(thread: Thread, reader: Reader, file: string): Database 
   const transact = <T>(
     whenBusyMs: number,
     work: (sql: Sql, runScript: RunScript) => Promise<T>,
-    begin = async () => {},
+    before = async () => {},
   ): Promise<T> =>
     inTurn(async () => {
-      await begin()
+      await before()
       await thread.ask({ kind: 'script', text: `PRAGMA busy_timeout = ${whenBusyMs}; BEGIN IMMEDIATE` })
       return await untilCommit(thread, work)
     })

@@ -166,7 +166,7 @@ export abstract class MessageReader<Head> {
 
   /**
    * Returns the bytes of the body that are in `input`, without the framing of chunks. The caller may keep these, but no other
-   * part of `input`. Throws an HttpFault.
+   * part of `input`, within which the data of chunks are moved together. Throws an HttpFault.
    */
   read(input: Uint8Array): Uint8Array {
     let bytes = input

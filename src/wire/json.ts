@@ -243,6 +243,7 @@ export class JsonNode implements JsonSpan {
     const { bytes, ends, isPeeked = false } = this.document
     const members = new Members()
     let at = passSpace(bytes, this.start + 1, this.end)
+    // Only an empty object ends here: after a comma a member must follow.
     while (bytes[at] !== closeBrace || members.list.length > 0) {
       const nameEnd = at < this.end && bytes[at] === quote ? passString(bytes, at, this.end) : -1
       const colonAt = nameEnd === -1 ? this.end : passSpace(bytes, nameEnd, this.end)

@@ -30,7 +30,7 @@ export abstract class ReceivedBody implements MessageBody, BodyReader {
   #unreadBytes = 0
   /** Read as a whole. */
   #isCollected = false
-  /** What was handed out in this turn, if it was more than one piece. */
+  /** What was handed out in this turn of what had to wait; a piece that meets a waiting read is not counted. */
   #turnBytes = 0
   #reading: PromiseWithResolvers<BodyPiece> | undefined
   #take: TakePiece | undefined
@@ -90,7 +90,7 @@ export abstract class ReceivedBody implements MessageBody, BodyReader {
 
   #nextInTurn(): Uint8Array {
     const piece = this.#next(turnBytesMax - this.#turnBytes)
-    // The only piece of its turn, as nearly always.
+    // Nothing is left to wait for the next turn, as nearly always.
     if (!this.#first && this.#turnBytes === 0) return piece
     if (this.#turnBytes === 0) setImmediate(() => this.#beginTurn())
     this.#turnBytes += piece.length

@@ -1,4 +1,4 @@
-// OpenAI's Chat Completions, used by callers and for calling providers.
+// OpenAI's Chat Completions, used by callers and for calling providers. registry.ts adds bodies of Responses on its path.
 
 import { noHeaders } from '../canonical/translation.ts'
 import type { Dialect } from '../dialect.ts'

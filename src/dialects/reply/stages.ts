@@ -282,8 +282,8 @@ function textDelta(text: string): readonly ReplyEvent[] {
 
 export class UsageMeter {
   outputBytes = 0
-  /** The usage reported before the end of the reply. */
-  usageSoFar: Usage | undefined
+  /** Reported with the start of the reply. */
+  usageAtStart: Usage | undefined
   /** The usage of the whole reply, once known. */
   usage: Usage | undefined
 
@@ -292,7 +292,7 @@ export class UsageMeter {
   measure(event: ReplyEvent): ReplyEvent {
     switch (event.type) {
       case 'reply-start':
-        this.usageSoFar = event.usage ?? this.usageSoFar
+        this.usageAtStart = event.usage ?? this.usageAtStart
         break
       case 'block-start':
         if (event.block.kind === 'tool-call') this.outputBytes += Buffer.byteLength(event.block.name)
@@ -303,7 +303,7 @@ export class UsageMeter {
         this.outputBytes += Buffer.byteLength(event.text)
         break
       case 'reply-end':
-        this.usage = this.quoter.quoteUsage(event.usage, this.usageSoFar, () => this.outputBytes)
+        this.usage = this.quoter.quoteUsage(event.usage, this.usageAtStart, () => this.outputBytes)
         if (this.usage !== event.usage) return { ...event, usage: this.usage }
     }
     return event

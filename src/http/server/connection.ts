@@ -35,7 +35,7 @@ export interface ConnectionServer {
   readonly isLeaving: boolean
   dateLine(): string
   opened(connection: ServerConnection): void
-  /** From now on it waits for its client. Connections that wait longest are the first to give way. */
+  /** From now on it waits for its client; called again, its wait begins anew. Connections that wait longest give way first. */
   waits(connection: ServerConnection): void
   /** It does not wait any more. */
   waitsNoMore(connection: ServerConnection): void
@@ -56,7 +56,7 @@ type State =
   | 'receiving'
   /** A request is being served and has arrived completely. */
   | 'received'
-  /** A request is being served whose body turned out not to be HTTP. */
+  /** A request is being served whose body is not HTTP, came too slowly, or found no room. */
   | 'broken'
   /** A request was answered before its body had arrived; the rest is thrown away. */
   | 'discarding'
@@ -75,7 +75,7 @@ type Event =
   | 'request'
   /** The whole request has arrived. */
   | 'complete'
-  /** What has arrived is not HTTP, or a request that is not served. */
+  /** What has arrived is not HTTP, or a request that is not served; or its body came too slowly, or found no room. */
   | 'fault'
   /** The answer was written completely, and the connection is kept. */
   | 'answer'
@@ -380,7 +380,7 @@ export class ServerConnection implements ConnectionControl, AnswerSink, RequestC
     if (!this.#reader.isComplete) {
       const fault = this.#bodyFault(piece.length)
       if (fault) return this.#refuse(fault)
-    } else if (this.#isLate && this.server.isFull) return this.#refuse(noRoom)
+    } else if (this.#arrivedInPieces && this.server.isFull) return this.#refuse(noRoom)
     this.#request?.receive(piece)
     if (!this.#reader.isComplete) return
     this.#request?.complete()
@@ -395,8 +395,11 @@ export class ServerConnection implements ConnectionControl, AnswerSink, RequestC
     this.server.waits(this)
   }
 
-  /** Whether others may have begun since the request was let in. */
-  get #isLate(): boolean {
+  /**
+   * The handler let the request in when its head had arrived (`overloaded` in http/handler.ts), but a request is running only
+   * once its body has arrived: others may have begun since.
+   */
+  get #arrivedInPieces(): boolean {
     return this.#state === 'receiving' && this.#bodySinceMs !== undefined
   }
 
