@@ -137,6 +137,7 @@ async function startFacts(app: App, config: Config): Promise<StartFacts> {
   return {
     version: manifest.version,
     url: app.url,
+    publicUrl: config.publicUrl,
     isBehindProxy: config.trustedProxies.length > 0 || config.publicUrl?.startsWith('https:') === true,
     dataFolder: shownPath(config.dataFolder),
     engine: app.engine,

@@ -35,7 +35,9 @@ export const invitationSchema = z.object({
   expires_at: time,
 })
 
-const isMailed = z.boolean().describe('Whether the link was also sent by e-mail; false = no e-mail is configured.')
+const isMailed = z
+  .boolean()
+  .describe('Whether the mail server accepted the link within 10 seconds; false also if no e-mail is configured.')
 const linkField = z.string().describe('Send it to the person. It works once and is shown only once.')
 
 export const managementTokenSchema = z.object({

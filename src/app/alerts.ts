@@ -3,7 +3,7 @@
 import { cleanAlerts, detectAlerts, raiseProviderState, raiseStrayResponse } from '../alerts/alerts.ts'
 import { createMailer, type Mail, type Mailer } from '../alerts/mail.ts'
 import { createWebhookSecrets, sendDue } from '../alerts/webhooks.ts'
-import { type Every, onTimer } from '../kernel/timers.ts'
+import { type Every, onTimer, withinTime } from '../kernel/timers.ts'
 import { strayCounts } from '../providers/connection-pool.ts'
 import { createEgressGuard } from '../providers/egress/egress-guard.ts'
 import type { Health } from '../routing/health.ts'
@@ -25,6 +25,8 @@ export interface AlertsDependencies extends Base {
 const detectMs = 10_000
 const sendMs = 2_000
 const cleanMs = 3_600_000
+/** A caller of the management API waits for it, and gives up after 30 s. */
+const mailWaitMs = 10_000
 
 export function createAlerts(deps: AlertsDependencies) {
   const { storage, source, clock, log, every = onTimer } = deps
@@ -44,11 +46,18 @@ export function createAlerts(deps: AlertsDependencies) {
     running.add(run)
     return run
   }
-  const sendOnce = (from: Mailer, mail: Mail) =>
-    guarded('an e-mail could not be sent', async () => {
+  const sendOnce = async (from: Mailer, mail: Mail): Promise<boolean> => {
+    let isAccepted = false
+    const sent = guarded('an e-mail could not be sent', async () => {
       const fault = await from.send(mail)
+      isAccepted = fault === undefined
       if (fault) log.warn('an e-mail could not be sent', { subject: mail.subject, error: fault.message })
     })
+    await withinTime(mailWaitMs, sent()).catch(() =>
+      log.warn('the mail server is slow; an e-mail is still being sent', { subject: mail.subject }),
+    )
+    return isAccepted
+  }
   const providerStates = new Map<string, { readonly isDown: boolean; readonly seenMs: number }>()
   const raised = new Set<string>()
   const straysSeen = new Map(strayCounts)
@@ -90,8 +99,8 @@ export function createAlerts(deps: AlertsDependencies) {
   ]
   return {
     webhooks: { guard, secretsOf },
-    /** Sends in the background, once; faults are logged. undefined = no e-mail is configured. */
-    sendMail: mailer && ((mail: Mail) => void sendOnce(mailer, mail)()),
+    /** Sends once, and tells whether the mail server has accepted it. undefined = no e-mail is configured. */
+    sendMail: mailer && ((mail: Mail) => sendOnce(mailer, mail)),
     async close(): Promise<void> {
       for (const stop of stops) stop()
       await Promise.all(running)

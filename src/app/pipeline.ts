@@ -26,7 +26,7 @@ import { createStickyRoutes } from '../routing/sticky.ts'
 import { storeNow } from '../store/database.ts'
 import { createGatewayMetrics, readWallets } from '../telemetry/metrics.ts'
 import { createOtlpExporter, type OtlpExporter, readOtlpSettings } from '../telemetry/otlp.ts'
-import { createRequestLog } from '../telemetry/request-log.ts'
+import { createRequestLog, type RequestLog } from '../telemetry/request-log.ts'
 import type { RequestRecord } from '../telemetry/request-record.ts'
 import { createFolding } from '../telemetry/request-stats.ts'
 import { createRetention } from '../telemetry/retention.ts'
@@ -80,7 +80,7 @@ export async function createPipeline(deps: PipelineDependencies) {
     onLost: (count, error) => log.warn(`${count} lines of the request log were lost`, errorFields(error)),
   })
   const retryBudget = createRetryBudget({ clock })
-  const observers = createObservers(deps, { ledger, health, retryBudget, catalog })
+  const observers = createObservers(deps, { ledger, health, retryBudget, catalog, requests })
   const ticker = createTicker(clock, (error) => void onDefect(error, createId('req')))
   const pendingSettlements = new PendingSettlements()
   const unconfirmed = new Set<Promise<void>>()
@@ -174,10 +174,12 @@ interface Observed {
   readonly health: Health
   readonly retryBudget: CallBudget
   readonly catalog: LiveCatalog
+  readonly requests: Pick<RequestLog, 'lost'>
 }
 
 /** Metrics for Prometheus, traces and metrics over OTLP, and the upkeep of the request log. None of it can fail or delay a request. */
-function createObservers(deps: PipelineDependencies, { ledger, health, retryBudget, catalog }: Observed) {
+function createObservers(deps: PipelineDependencies, observed: Observed) {
+  const { ledger, health, retryBudget, catalog, requests } = observed
   const { source, clock, log, addressOf, auth } = deps
   const { database, adminToken } = deps.storage
   let otlp: OtlpExporter | undefined
@@ -196,6 +198,7 @@ function createObservers(deps: PipelineDependencies, { ledger, health, retryBudg
     limiterMode: auth.limiterMode,
     strayCounts,
     logLinesDropped: deps.logLinesDropped,
+    requestRecordsLost: requests.lost,
     telemetryDropped: () => otlp?.dropped() ?? [],
   })
   source.onRefused(() => metrics.configRefused())

@@ -4,6 +4,7 @@ import { firstStartNotice, prettyStart, type StartFacts, shellWord, startLogLine
 const facts: StartFacts = {
   version: '1.2.3',
   url: 'http://127.0.0.1:8080',
+  publicUrl: undefined,
   isBehindProxy: false,
   dataFolder: './data',
   engine: 'sqlite',
@@ -47,6 +48,19 @@ test('shows a wildcard address as loopback', () => {
     expect(firstStartNotice({ ...facts, url })).toContain(`Console ${reached}/console?t=once `)
     expect(startLogLines({ ...facts, url })[0]?.fields).toMatchObject({ console: `${reached}/console` })
   }
+})
+
+test('shows the public address, with a call that also works before a proxy serves it', () => {
+  const publicUrl = 'https://gate.example'
+  const text = prettyStart({ ...facts, publicUrl })
+  expect(text).toContain(`  Console     ${publicUrl}/console?t=once`)
+  expect(text).toContain(`  Catalog     ${publicUrl}/\n  OpenAI      ${publicUrl}/v1 `)
+  expect(text).toContain(`  Anthropic   ${publicUrl}\n  Gemini      ${publicUrl}\n`)
+  expect(text).toContain('curl -N http://127.0.0.1:8080/v1/chat/completions')
+  expect(text).toContain('listening on http://127.0.0.1:8080\n')
+  expect(prettyStart({ ...facts, publicUrl, first: undefined })).toContain(`  Console     ${publicUrl}/console    new`)
+  expect(firstStartNotice({ ...facts, publicUrl })).toContain(`Console ${publicUrl}/console?t=once `)
+  expect(startLogLines({ ...facts, publicUrl })[0]?.fields).toMatchObject({ console: `${publicUrl}/console` })
 })
 
 test('the JSON log of a first start has no secret, and its curl line reads the key from its file', () => {

@@ -7,8 +7,10 @@ import { counted } from './values.ts'
 
 export interface StartFacts {
   readonly version: string
-  /** Where it listens; for a wildcard address, the loopback address is shown. */
+  /** Where it listens. */
   readonly url: string
+  /** `server.public_url`: what browsers and clients use. undefined = where it listens; for a wildcard, loopback. */
+  readonly publicUrl: string | undefined
   /** Whether a proxy in front is configured: a public https:// address, or trusted proxies. */
   readonly isBehindProxy: boolean
   readonly dataFolder: string
@@ -41,7 +43,7 @@ export interface StartFacts {
 
 export function prettyStart(facts: StartFacts): string {
   const { first } = facts
-  const url = reachedAt(facts.url)
+  const url = usedAddress(facts)
   const store = facts.engine === 'sqlite' ? `data ${facts.dataFolder} (SQLite)` : 'PostgreSQL'
   const lines = [`tollgate ${facts.version}   ${store}${first ? '   first start' : ''}`, '']
   const link = first
@@ -73,11 +75,11 @@ export interface StartLine {
 
 /** For stderr, beside the JSON log: the secrets of the first start, which no log may contain. */
 export function firstStartNotice(facts: StartFacts): string {
-  const { url, first } = facts
+  const { first } = facts
   if (!first) return ''
   const lines = [
     `API key ${first.key}   shown this once; also in ${first.keyFile} (0600)`,
-    `Console ${reachedAt(url)}${first.signInPath}   one-time link, valid 15 minutes`,
+    `Console ${usedAddress(facts)}${first.signInPath}   one-time link, valid 15 minutes`,
     `Management token in ${facts.managementToken}`,
     `Try it: ${curlParts(facts, first.key).join(' ')}`,
   ]
@@ -94,7 +96,7 @@ export function startLogLines(facts: StartFacts): readonly StartLine[] {
       message: 'first start: the API key is in the file, and on stderr with a sign-in link to the console',
       fields: {
         file: first.keyFile,
-        console: `${reachedAt(url)}/console`,
+        console: `${usedAddress(facts)}/console`,
         opening_credit: first.openingCredit,
         curl: curlParts(facts, facts.keyReference).join(' '),
       },
@@ -133,6 +135,10 @@ function providerLines({ providersOn, providersOff }: StartFacts): string[] {
   return lines.map((line, at) => `  ${(at === 0 ? 'Providers' : '').padEnd(12)}${line}`)
 }
 
+function usedAddress({ url, publicUrl }: StartFacts): string {
+  return publicUrl ?? reachedAt(url)
+}
+
 /** A wildcard address is reached at the loopback address. */
 function reachedAt(url: string): string {
   return url.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:')
@@ -152,8 +158,9 @@ export function shellWord(text: string): string {
 }
 
 /**
- * The first request as a shell command, in parts that fit on a line; without the sandbox, what can be called. `key` is
- * inserted into double quotes, so it may be a command substitution.
+ * The first request as a shell command, in parts that fit on a line; without the sandbox, what can be called. It works on this
+ * machine, also before there is a proxy at the public address. `key` is inserted into double quotes, so it may be a command
+ * substitution.
  */
 function curlParts(facts: StartFacts, key: string): readonly string[] {
   const url = reachedAt(facts.url)

@@ -21,6 +21,7 @@ export interface GatewayMetricsOptions {
   /** By host of a provider. */
   readonly strayCounts: ReadonlyMap<string, number>
   logLinesDropped(): number
+  requestRecordsLost(): number
   /** What could not be sent to a collector, by signal; absent = nothing is sent. */
   telemetryDropped?(): readonly NumberPoint[]
   /** For tests. */
@@ -227,6 +228,7 @@ function defineStateMetrics(registry: MetricRegistry, options: GatewayMetricsOpt
     ['counter', 'tollgate_metrics_folded_total', 'Observations counted under the label value other, because the metric has too many series.', () => registry.folded(), { labels: ['metric'] }],
     ['counter', 'tollgate_metrics_read_failures_total', 'Values that could not be read.', () => registry.failures(), { labels: ['metric'] }],
     ['counter', 'tollgate_log_lines_dropped_total', 'Lines of the log that could not be written.', () => options.logLinesDropped()],
+    ['counter', 'tollgate_request_records_lost_total', 'Requests that could not be written to the request log; none of them was charged.', () => options.requestRecordsLost()],
     ['counter', 'tollgate_telemetry_dropped_total', 'Spans and metrics that could not be sent to the collector.', () => options.telemetryDropped?.() ?? [], { labels: ['signal'] }],
   ])
 }

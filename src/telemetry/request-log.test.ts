@@ -5,6 +5,7 @@ import { forEachEngine } from '../../test/parts/engines.ts'
 import { createId, type RequestId } from '../kernel/ids.ts'
 import type { Nano } from '../kernel/money.ts'
 import type { Database } from '../store/database.ts'
+import { CommitUnknown } from '../store/sql-error.ts'
 import { createRequestLog } from './request-log.ts'
 import type { RequestRecord } from './request-record.ts'
 
@@ -36,6 +37,25 @@ forEachEngine((_, storeTest) => {
     await log.close()
     expect(await log.find(slow)).toMatchObject({ notes: ['one', 'two'] })
     expect(await log.find(other)).toMatchObject({ notes: [] })
+  })
+
+  storeTest('lines that an outage of the database loses are counted', async ({ database }) => {
+    const lost: number[] = []
+    let isAway = true
+    const failing: Database = {
+      ...database,
+      transaction: (work, shape) =>
+        isAway ? Promise.reject(new CommitUnknown('away')) : database.transaction(work, shape),
+    }
+    const log = createRequestLog({ database: failing, onLost: (count) => void lost.push(count) })
+    for (let n = 0; n < 3; n++) log.write(answeredRequest({ id: createId('req') }))
+    await log.close()
+    isAway = false
+    const kept = createId('req')
+    log.write(answeredRequest({ id: kept }))
+    await log.close()
+    expect([lost, log.lost()]).toEqual([[3], 3])
+    expect((await log.list({ limit: 100 })).map(({ id }) => id)).toEqual([kept])
   })
 
   storeTest('a line that the database refuses is lost alone', async ({ database }) => {

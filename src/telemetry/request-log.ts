@@ -39,17 +39,22 @@ export function createRequestLog({ database, flushMs = defaultFlushMs, onLost }:
   let timer: ReturnType<typeof setTimeout> | undefined
   let writing: Promise<void> = Promise.resolve()
   let dropped = 0
+  let lost = 0
+  const lose = (count: number, error: unknown): void => {
+    lost += count
+    onLost(count, error)
+  }
 
   async function flush(): Promise<void> {
     const rows = queue
     queue = []
-    if (dropped > 0) onLost(dropped, new Error('the queue of the request log was full'))
+    if (dropped > 0) lose(dropped, new Error('the queue of the request log was full'))
     dropped = 0
     if (rows.length === 0) return
     try {
       await insert(rows)
     } catch (error) {
-      if (isStoreUnavailable(error)) onLost(rows.length, error)
+      if (isStoreUnavailable(error)) lose(rows.length, error)
       else await insertEach(rows)
     }
   }
@@ -59,17 +64,17 @@ export function createRequestLog({ database, flushMs = defaultFlushMs, onLost }:
 
   /** A row that the database refuses must not lose the rows of other callers. */
   async function insertEach(rows: readonly RequestRow[]): Promise<void> {
-    let lost = 0
+    let refused = 0
     let fault: unknown
     for (const row of rows) {
       try {
         await insert([row])
       } catch (error) {
-        lost++
+        refused++
         fault = error
       }
     }
-    if (lost > 0) onLost(lost, fault)
+    if (refused > 0) lose(refused, fault)
   }
 
   return {
@@ -86,6 +91,8 @@ export function createRequestLog({ database, flushMs = defaultFlushMs, onLost }:
     },
     list: (query: RequestQuery) => listRequests(database.sql, query),
     find: (id: RequestId) => findRequest(database.sql, id),
+    /** How many records could not be written since the start. */
+    lost: () => lost,
     /** Writes what is queued. */
     async close(): Promise<void> {
       clearTimeout(timer)

@@ -106,7 +106,7 @@ forEachEngine((engine) => {
     await using _ = management
     const first = await invite('Ada@Example.com', 'admin', workspaceId)
     expect(await accounts.lookAt(secretOf(first.url))).toMatchObject({
-      ...{ email: 'ada@example.com', isKnown: false, as: 'admin of acme' },
+      ...{ email: 'ada@example.com', account: 'none', as: 'admin of acme' },
     })
     expect(statusOf(await accept(first.url, 'Ada', 'short'))).toBe('INVALID_REQUEST')
     // Two at the same time: one succeeds.
@@ -131,7 +131,7 @@ forEachEngine((engine) => {
     await using _ = management
     const ada = await personOf('ada@example.com', 'member')
     const second = await invite('ada@example.com', 'viewer', otherId)
-    expect(await accounts.lookAt(secretOf(second.url))).toMatchObject({ isKnown: true })
+    expect(await accounts.lookAt(secretOf(second.url))).toMatchObject({ account: 'with password' })
     expect(statusOf(await accept(second.url, 'Mallory', 'another password'))).toBe('UNAUTHORIZED')
     expect(await accept(second.url)).toBe(ada)
     const { body } = await management.ask('GET', `/api/members?workspace_id=${otherId}`)
@@ -143,6 +143,22 @@ forEachEngine((engine) => {
       400,
       'This person is a member already. Change their role instead.',
     ])
+  })
+
+  test('N1: an account without a password is not asked for one, and the attempt is no wrong password', async () => {
+    const { management, invite, accept, accounts, personOf, refused, slowed, otherId } = await setUp(engine)
+    await using _ = management
+    const ada = await personOf('ada@example.com', 'member')
+    // As someone who only ever signed in with the identity provider.
+    await management.database.transaction((sql) => sql`UPDATE people SET password_hash = NULL WHERE id = ${ada}`)
+    const { url } = await invite('ada@example.com', 'viewer', otherId)
+    expect(await accounts.lookAt(secretOf(url))).toMatchObject({ account: 'without password' })
+    const outcome = await accept(url)
+    expect(statusOf(outcome)).toBe('FORBIDDEN')
+    expect(outcome).toMatchObject({ message: expect.stringContaining('Sign in with the identity provider') })
+    expect([refused, slowed]).toEqual([[], []])
+    // The link still works, for example after a reset link gave the account a password.
+    expect(await accounts.lookAt(secretOf(url))).toMatchObject({ account: 'without password' })
   })
 
   test('N2: a password is stored as an Argon2id hash, and a wrong one is refused alike with and without an account', async () => {

@@ -44,6 +44,12 @@ export interface NewAccount {
   readonly password: string
 }
 
+/**
+ * What the address of a link has. An account proves itself with its password; one without a password signs in with the
+ * identity provider, which accepts its invitations.
+ */
+export type LinkAccount = 'none' | 'with password' | 'without password'
+
 export interface Accounts {
   /** Whether there is anyone who could sign in with an account. */
   hasAny(): Promise<boolean>
@@ -51,11 +57,8 @@ export interface Accounts {
   isOpen(): boolean
   signUp(request: ClientRequest, account: NewAccount): Promise<PersonId | Failure>
   signIn(request: ClientRequest, account: { email: string; password: string }): Promise<PersonId | Failure>
-  /**
-   * For the page; undefined = it cannot be used. `isKnown`: the address has an account, whose password is required.
-   * `as`: what an invitation makes of its person, such as `member of acme`.
-   */
-  lookAt(secret: string): Promise<(OpenLink & { readonly isKnown: boolean; readonly as?: string }) | undefined>
+  /** For the page; undefined = it cannot be used. `as`: what an invitation makes of its person, such as `member of acme`. */
+  lookAt(secret: string): Promise<(OpenLink & { readonly account: LinkAccount; readonly as?: string }) | undefined>
   /** Accepts an invitation, or sets the new password. */
   useLink(request: ClientRequest, input: { link: string; name: string; password: string }): Promise<PersonId | Failure>
 }
@@ -84,6 +87,7 @@ export function createAccounts(deps: AccountsDependencies): Accounts {
     password: string,
   ) => {
     const known = await findPerson(database.sql, { email: link.email })
+    if (known && !known.hasPassword) return noPassword()
     if (known && !(await passwords.verify(password, known.passwordHash))) {
       return await wrongPassword(request, link.email)
     }
@@ -128,11 +132,12 @@ export function createAccounts(deps: AccountsDependencies): Accounts {
     async lookAt(secret) {
       const link = await findLink(database.sql, secret, clock.now())
       if (!link) return undefined
-      const isKnown = (await findPerson(database.sql, { email: link.email })) !== undefined
-      if (link.kind === 'reset') return { ...link, isKnown }
+      const person = await findPerson(database.sql, { email: link.email })
+      const account = person === undefined ? 'none' : person.hasPassword ? 'with password' : 'without password'
+      if (link.kind === 'reset') return { ...link, account }
       const { role, workspaceId } = link
       const workspace = workspaceId === undefined ? undefined : await findWorkspace(database.sql, workspaceId)
-      return { ...link, isKnown, as: workspace ? `${role} of ${workspace.name}` : role }
+      return { ...link, account, as: workspace ? `${role} of ${workspace.name}` : role }
     },
     async useLink(request, { link: secret, name, password }) {
       const link = await findLink(database.sql, secret, clock.now())
@@ -152,4 +157,9 @@ export function createAccounts(deps: AccountsDependencies): Accounts {
       }
     },
   }
+}
+
+function noPassword(): Failure {
+  const message = 'This account has no password. Sign in with the identity provider, which also accepts the invitation,'
+  return new Failure('FORBIDDEN', `${message} or ask an admin for a link to set a password.`)
 }

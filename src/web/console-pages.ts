@@ -189,8 +189,8 @@ export function createConsolePages(deps: ConsolePagesDependencies, show: ShowPag
   const linkData = async (secret: string): Promise<LinkData> => {
     const link = await deps.accounts.lookAt(secret)
     if (!link) return { kind: 'spent' }
-    const { kind, email, isKnown, as } = link
-    return { kind, email, isKnown, ...(as !== undefined && { as }) }
+    const { kind, email, account, as } = link
+    return { kind, email, account, ...(as !== undefined && { as }) }
   }
   const signIn = async (request: ClientRequest): Promise<Answer> => {
     const credentials = await readCredentials(request)

@@ -106,9 +106,14 @@ export interface SignInData {
   readonly link?: LinkData
 }
 
-/** `spent`: it was used or withdrawn, or has expired. `isKnown`: the address has an account. `as`: `member of acme`. */
+/** `spent`: it was used or withdrawn, or has expired. `account`: what the address has. `as`: `member of acme`. */
 export type LinkData =
-  | { readonly kind: 'invitation' | 'reset'; readonly email: string; readonly isKnown: boolean; readonly as?: string }
+  | {
+      readonly kind: 'invitation' | 'reset'
+      readonly email: string
+      readonly account: 'none' | 'with password' | 'without password'
+      readonly as?: string
+    }
   | { readonly kind: 'spent' }
 
 /** Who looks at the console, and what they may do. */

@@ -15,6 +15,7 @@ import { createEgressGuard } from '../../src/providers/egress/egress-guard.ts'
 import type { Database } from '../../src/store/database.ts'
 import { openDatabase } from '../../src/store/open-database.ts'
 import { forEachEngine } from '../parts/engines.ts'
+import { adminToken } from '../parts/manage.ts'
 import { eventOf, signedEvent } from '../parts/stripe.ts'
 import { chat } from '../parts/surfaces.ts'
 import { startTenancy, type Tenancy, until } from '../tenancy/tenancy.ts'
@@ -236,6 +237,25 @@ forEachEngine((engine) => {
     const link = await tenancy.must('POST', `/api/members/${root.id}/reset-link`)
     await until(() => mailServer.to('root@example.com').length > 0)
     expect(mailServer.to('root@example.com')[0]?.text).toContain(link.url)
+  })
+
+  test('an invitation that the mail server refuses says so, also to a retry under its key', async () => {
+    const invite = async (email: string) => {
+      const headers = {
+        authorization: `Bearer ${adminToken(tenancy.gateway.dataFolder)}`,
+        'idempotency-key': email,
+      }
+      return (await tenancy.api('POST', '/api/invitations', { email, role: 'operator' }, headers)).body
+    }
+    for (const [email, isMailed] of [
+      ['gone@example.com', false],
+      ['taken@example.com', true],
+    ] as const) {
+      const first = await invite(email)
+      expect([email, first.is_mailed]).toEqual([email, isMailed])
+      expect(await invite(email)).toEqual(first)
+      expect(mailServer.to(email)).toHaveLength(isMailed ? 1 : 0)
+    }
   })
 
   const deliveriesOf = async (id: string) => (await tenancy.must('GET', `/api/webhooks/${id}/deliveries`)).data

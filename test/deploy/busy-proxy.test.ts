@@ -50,6 +50,52 @@ describe.skipIf(findNginx() === undefined)('behind nginx, one gateway gone and t
     await Promise.all([first.stop(true), second.stop(true)])
   })
 
+  test('a call that no gateway answers gets JSON of its API, which says whether it was sent', async () => {
+    const breaking = Bun.listen({
+      hostname: '127.0.0.1',
+      port: 0,
+      socket: {
+        data(socket, bytes) {
+          if (bytes.toString('latin1').startsWith('GET')) socket.end('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok')
+          else socket.terminate()
+        },
+      },
+    })
+    const broken = `http://127.0.0.1:${breaking.port}`
+    await using nginx = await startNginx({ key: '', members: [{ url: broken }] })
+    const ask = async (path: string, headers = {}) => {
+      const response = await fetch(nginx.url + path, { method: 'POST', body: '{}', headers })
+      const { type, error } = (await response.json()) as { type?: string; error: Record<string, unknown> }
+      return { status: response.status, retry: response.headers.get('x-should-retry'), type, error }
+    }
+    const paths = [
+      '/v1/chat/completions',
+      '/v1/messages',
+      '/v1/responses',
+      '/v1beta/models/a/b:generateContent',
+      '/api/x',
+    ]
+    const check = async (message: string, retry: string) => {
+      for (const path of paths) {
+        const isGoogles = path.startsWith('/v1beta')
+        const words = isGoogles
+          ? { code: 503, status: 'UNAVAILABLE' }
+          : { type: 'overloaded_error', code: 'OVERLOADED' }
+        expect([path, await ask(path)]).toEqual([
+          path,
+          {
+            ...{ status: 503, retry, type: path === '/v1/messages' ? 'error' : undefined },
+            error: expect.objectContaining({ ...words, message: expect.stringContaining(message) }),
+          },
+        ])
+      }
+    }
+    await check('not known yet whether this request was done and charged', 'false')
+    expect((await ask('/v1/messages', { 'idempotency-key': 'k' })).retry).toBe('true')
+    breaking.stop(true)
+    await check('Nothing was charged', 'true')
+  })
+
   test('a change is sent once, and a generation that broke off is not sent a third time', async () => {
     const seen: string[] = []
     const busy = Bun.serve({

@@ -33,6 +33,7 @@ test('state is reported in seconds and dollars', async () => {
   expect(value('tollgate_retries_refused_total')).toBe(7)
   expect(value('tollgate_limiter_mode')).toBe(1)
   expect(value('tollgate_log_lines_dropped_total')).toBe(6)
+  expect(value('tollgate_request_records_lost_total')).toBe(8)
   expect(value('tollgate_telemetry_dropped_total', { signal: 'traces' })).toBe(9)
   expect(value('process_start_time_seconds')).toBe(1_700_000_000)
   expect(value('tollgate_build_info', { version: '0.1.0', engine: 'sqlite' })).toBe(1)

@@ -36,6 +36,7 @@ export function openGatewayMetrics(options: Partial<GatewayMetricsOptions> = {})
     limiterMode: () => 'share',
     strayCounts: new Map([['api.acme.example', 2]]),
     logLinesDropped: () => 6,
+    requestRecordsLost: () => 8,
     telemetryDropped: () => [{ values: ['traces'], value: 9 }],
     ...options,
   })

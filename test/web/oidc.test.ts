@@ -483,6 +483,41 @@ test('groups behind a scope of their own decide when that scope is requested', a
   await stopAll(gateway, provider)
 })
 
+test('an invitation leads someone of the identity provider there, and is accepted by the sign-in', async () => {
+  const provider = await startIdentityProvider()
+  const config = 'sign_in: { mode: oidc, provider_name: Example ID }'
+  const gateway = await startGateway({ env: provider.env, config })
+  await provider.serve(gateway.url)
+  provider.account = { sub: 'ann', email: 'ann@example.com', email_verified: true, name: 'Ann' }
+  const signIn = async () => {
+    const started = await fetch(`${gateway.url}/console/oidc`, { redirect: 'manual' })
+    const cookie = started.headers.get('set-cookie')?.split(';')[0] ?? ''
+    const callback = await followToCallback(
+      started.headers.get('location') ?? '',
+      `${gateway.url}/console/oidc/callback`,
+    )
+    return (await fetch(callback, { headers: { cookie } })).status
+  }
+  expect(await signIn()).toBe(200)
+  const workspace = await manage(gateway, 'POST', '/api/workspaces', { name: 'acme' })
+  const invite = async (email: string) => {
+    const body = { email, role: 'member', workspace_id: workspace.id }
+    const { url } = await manage(gateway, 'POST', '/api/invitations', body)
+    return await (await fetch(gateway.url + new URL(url).pathname + new URL(url).search)).text()
+  }
+  const page = await invite('ann@example.com')
+  expect(page).toContain('Sign in with Example ID')
+  expect(page).not.toContain('type="password"')
+  // A new person may choose.
+  const other = await invite('new@example.com')
+  expect(other).toContain('Sign in with Example ID')
+  expect(other).toContain('Choose a password')
+  expect(await signIn()).toBe(200)
+  const members = await manage(gateway, 'GET', `/api/members?workspace_id=${workspace.id}`)
+  expect(members.data).toMatchObject([{ email: 'ann@example.com', role: 'member' }])
+  await stopAll(gateway, provider)
+})
+
 test('a sign-in that was overtaken in another tab or denied says so, and the other tab goes on', async () => {
   const provider = await startIdentityProvider()
   const gateway = await startGateway({ env: provider.env, config: 'sign_in: { mode: oidc }' })

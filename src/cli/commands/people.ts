@@ -70,7 +70,7 @@ must be operator.`,
     },
     text: ({ url }) => `${url}\n`,
     note({ email, expires_at, is_mailed }) {
-      const done = is_mailed ? 'This link is on its way to' : 'Send this link to'
+      const done = is_mailed ? 'This link was also e-mailed to' : 'Send this link to'
       return `${done} ${cleanText(email)}. It works once, until ${shownTime(expires_at)} UTC.\n`
     },
   }),

@@ -83,8 +83,8 @@ export interface RouteDependencies extends MoveDependencies {
   readonly requests: RequestLog
   /** Checks the addresses of webhooks, and derives their secrets. */
   readonly webhooks: Pick<SenderDependencies, 'guard' | 'secretsOf'>
-  /** In the background. undefined = no e-mail is configured. */
-  readonly sendMail?: ((mail: Mail) => void) | undefined
+  /** Whether the mail server has accepted it. undefined = no e-mail is configured. */
+  readonly sendMail?: ((mail: Mail) => Promise<boolean>) | undefined
   readonly tail: RequestTail
   /** The configuration in effect, without secrets. */
   settings(): readonly Setting[]

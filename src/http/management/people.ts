@@ -149,7 +149,7 @@ function signedIn({ kind, personId }: Principal): PersonId {
 }
 
 function memberHandlers({ database, invalidate, linkTo, sendMail }: RouteDependencies) {
-  const { mails, committed } = mailAfterCommit(sendMail)
+  const { mails, afterCommit } = mailAfterCommit(sendMail)
   return {
     async listMembers({ query, reach }) {
       const workspaceId = reach.workspaceId ?? query.workspace_id
@@ -174,9 +174,9 @@ function memberHandlers({ database, invalidate, linkTo, sendMail }: RouteDepende
         await checkMayReset(sql, member, reach.principal)
         const { secret, expiresAt } = await createResetLink(sql, member, act)
         mails.set(call, resetMail(member.email, linkTo(secret)))
-        return { url: linkTo(secret), is_mailed: sendMail !== undefined, expires_at: isoTime(expiresAt) }
+        return { url: linkTo(secret), is_mailed: false, expires_at: isoTime(expiresAt) }
       },
-      committed,
+      afterCommit,
     },
   } satisfies Partial<Handlers>
 }
@@ -196,20 +196,24 @@ async function checkMayReset(sql: Sql, { personId }: Member, principal: Principa
   throw new Failure('FORBIDDEN', 'This person also has a role elsewhere, so only an operator can reset their password.')
 }
 
-/** A link works once its row is committed, so its mail is sent after that. The answer has the link too, if no mail arrives. */
+/**
+ * A link works once its row is committed, so its mail is sent after that. The answer says whether the mail server accepted it,
+ * and has the link too.
+ */
 function mailAfterCommit(sendMail: RouteDependencies['sendMail']) {
   const mails = new WeakMap<object, Mail>()
   return {
     mails,
-    committed(call: object) {
+    /** Not for a repeated request, which sends no mail. */
+    async afterCommit(call: object) {
       const mail = mails.get(call)
-      if (mail) sendMail?.(mail)
+      return mail && sendMail && { is_mailed: await sendMail(mail) }
     },
   }
 }
 
 function invitationHandlers({ database, linkTo, sendMail }: RouteDependencies) {
-  const { mails, committed } = mailAfterCommit(sendMail)
+  const { mails, afterCommit } = mailAfterCommit(sendMail)
   return {
     createInvitation: {
       async write(sql, call) {
@@ -221,9 +225,9 @@ function invitationHandlers({ database, linkTo, sendMail }: RouteDependencies) {
         const { invitation, secret } = await createInvitation(sql, { email, role, workspaceId }, act)
         const url = linkTo(secret)
         mails.set(call, invitationMail({ ...invitation, days: invitationDays }, workspace?.name, url))
-        return { ...invitationAnswer(invitation), url, is_mailed: sendMail !== undefined }
+        return { ...invitationAnswer(invitation), url, is_mailed: false }
       },
-      committed,
+      afterCommit,
     },
     async listInvitations({ query, act, reach }) {
       const workspaceId = reach.workspaceId ?? query.workspace_id

@@ -57,6 +57,8 @@ interface HandlerOf<CheckedCall, Result> {
   download?(call: CheckedCall): Download | Promise<Download>
   /** After the commit and before the answer: drops what is cached of the changed object. */
   committed?(call: CheckedCall): void
+  /** What is done after the commit and is part of the answer: returns the members that it changes. */
+  afterCommit?(call: CheckedCall): Promise<Partial<Result> | undefined>
   /** For operations that are public by setting. */
   isPublic?(): boolean
 }

@@ -153,7 +153,12 @@ export function createManagementApi(deps: ManagementDependencies): ManagementApi
       ? await runWrite(deps, request, async (sql) => answerOf(route, await route.write?.(sql, call)))
       : answerOf(route, await route.run?.(call))
     route.committed?.(call)
-    return answer
+    const changes = await route.afterCommit?.(call)
+    if (!changes) return answer
+    const changed = { ...answer, body: JSON.stringify({ ...JSON.parse(answer.body), ...changes }) }
+    // A retry gets the changed answer too.
+    if (request) await deps.database.transaction((sql) => deps.idempotency.complete(sql, request, changed))
+    return changed
   }
 
   async function answer(request: ClientRequest, path: string, socket: IdleTimeout | undefined): Promise<Answer> {

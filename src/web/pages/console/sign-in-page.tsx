@@ -56,6 +56,11 @@ export function SignInPage(props: SignInData) {
       open={({ token }) => open({ token })}
     />
   )
+  const providerButton = providerName !== undefined && (
+    <a class="button" href={`/console/oidc?to=${encodeURIComponent(returnTo)}`}>
+      Sign in with {providerName}
+    </a>
+  )
   return (
     <section class="sign-in notice card stack">
       <h1>
@@ -84,16 +89,29 @@ export function SignInPage(props: SignInData) {
             )}
             .
           </p>
-          {/* Someone who has an account proves it with their password; everyone else chooses one. */}
-          <SignInForm
-            {...form}
-            label={link.kind === 'reset' ? 'Set password and sign in' : 'Accept and sign in'}
-            fields={[
-              ...(link.isKnown ? [] : [nameField]),
-              link.kind === 'reset' || !link.isKnown ? newPasswordField : { ...passwordField, label: 'Your password' },
-            ]}
-            open={({ name, password }) => open({ invitation, name, password })}
-          />
+          {/* A sign-in with the identity provider accepts every invitation of the address. */}
+          {link.kind === 'invitation' && providerButton}
+          {link.kind === 'invitation' && link.account === 'without password' ? (
+            providerName === undefined && (
+              <p class="warning" role="note">
+                <strong>Your account has no password.</strong> Ask an admin for a link to set one, then open this
+                invitation again.
+              </p>
+            )
+          ) : (
+            /* Someone who has a password proves with it who they are; everyone else chooses one. */
+            <SignInForm
+              {...form}
+              label={link.kind === 'reset' ? 'Set password and sign in' : 'Accept and sign in'}
+              fields={[
+                ...(link.account === 'none' ? [nameField] : []),
+                link.kind === 'reset' || link.account === 'none'
+                  ? newPasswordField
+                  : { ...passwordField, label: 'Your password' },
+              ]}
+              open={({ name, password }) => open({ invitation, name, password })}
+            />
+          )}
         </>
       ) : (
         <>
@@ -103,11 +121,7 @@ export function SignInPage(props: SignInData) {
               your workspace for a new one.
             </p>
           )}
-          {providerName !== undefined && (
-            <a class="button" href={`/console/oidc?to=${encodeURIComponent(returnTo)}`}>
-              Sign in with {providerName}
-            </a>
-          )}
+          {providerButton}
           {hasAccounts && isOpen && isNew && (
             <SignInForm
               {...form}
