@@ -32,6 +32,7 @@ export const slowFiles: Readonly<Record<string, number>> = {
   'test/money/no-commit.test.ts': 32,
   'test/money/payments.test.ts': 32,
   'src/web/accounts.test.ts': 30,
+  'test/crash/failed-syncs.test.ts': 30,
   'test/clients/embeddings.test.ts': 30,
   'test/fuzz/fuzz.test.ts': 30,
   'test/replicas/fleet/limits.test.ts': 30,

@@ -201,6 +201,21 @@ test('sends a charged answer that could not be stored under its key, and does no
   expect(lines()).toContain('the database is away')
 })
 
+test('a paid answer goes out while the database hangs, and its key is completed once it works again', async () => {
+  const { deps, held, exchange, counts, lines, unconfirmed } = start()
+  const disk = Promise.withResolvers<void>()
+  const keys = { ...deps.idempotencyKeys, complete: () => disk.promise.then(() => void counts.kept++) }
+  const settled = await settle({ ...deps, idempotencyKeys: keys }, held, complete, read)
+  expect(settled.unsettled).toBeUndefined()
+  expect(counts).toEqual({ ...none, ended: 1, observed: 1 })
+  expect(lines()).toContain('goes out before it is kept')
+  expect(exchange.record.charge as bigint | undefined).toBe(5n)
+  expect(unconfirmed.size).toBe(1)
+  disk.resolve()
+  await Promise.all(unconfirmed)
+  expect([counts.kept, unconfirmed.size]).toEqual([1, 0])
+})
+
 describe('a charge that is not confirmed in time', () => {
   function startUnconfirmed() {
     const started = start()

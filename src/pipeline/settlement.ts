@@ -14,6 +14,7 @@ import type { Clock } from '../kernel/clock.ts'
 import { causeOf, Failure, type FailureCode } from '../kernel/failure.ts'
 import type { RequestId } from '../kernel/ids.ts'
 import { formatUsd, type Nano, zeroNano } from '../kernel/money.ts'
+import { withinTime } from '../kernel/timers.ts'
 import { totalInputTokens, type Usage } from '../kernel/usage.ts'
 import type { SettleEnd, SettleOutcome } from '../ledger/ledger.ts'
 import type { FaultClass } from '../routing/faults.ts'
@@ -110,7 +111,7 @@ export interface SettlementDependencies {
   readonly storedResponses: StoredResponses
   /** For metrics and traces; never throws. */
   observe(record: RequestRecord): void
-  /** Requests that were answered before their charge was confirmed; shutdown waits for them. */
+  /** Requests that were answered before their charge was confirmed or their answer was kept; shutdown waits for them. */
   readonly unconfirmed: Set<Promise<void>>
 }
 
@@ -162,9 +163,8 @@ export async function settle(
   }
   if (outcome.kind === 'settled') {
     recordCharge(record, outcome)
-    if (exchange.key) await storeAnswer(deps, exchange.key, read.bodyToKeep)
-    if (held.admitted.storing.input !== undefined && ending === 'complete')
-      await keepResponse(deps, held, read.lastBytes)
+    recordSettleTime(exchange)
+    await keepAnswer(deps, held, ending, read)
     return endCharged(deps, exchange)
   }
   if (outcome.kind === 'unknown') return endUnconfirmed(deps, exchange, outcome.end, hasLeft, read.bodyToKeep)
@@ -187,7 +187,6 @@ type Charged = Extract<SettleEnd, { kind: 'settled' }>
 
 function endCharged(deps: SettlementDependencies, exchange: Exchange): Settled {
   const { record } = exchange
-  recordSettleTime(exchange)
   if (record.settleMs >= slowCommitMs) {
     // The row was written in the same commit; this adds the note, and leaves the amounts as they are.
     record.notes.push(`the charge took ${(record.settleMs / 1000).toFixed(1)} s to commit`)
@@ -259,6 +258,27 @@ function recordSettleTime(exchange: Exchange): void {
 function forgetCharge(record: RequestRecord): void {
   record.charge = undefined
   record.chargeUsd = undefined
+}
+
+/** How long a paid answer waits until it is kept for retries and later requests; after that it goes out before. */
+const keepingMs = 2_000
+
+/** Keeps what a retry under the same key, or a request that names the response, will ask for. */
+async function keepAnswer(deps: SettlementDependencies, held: Held, ending: Ending, read: ReadReply): Promise<void> {
+  const { exchange, admitted } = held
+  const { key } = exchange
+  const isStored = admitted.storing.input !== undefined && ending === 'complete'
+  if (!key && !isStored) return
+  const keeping = Promise.all([
+    key && storeAnswer(deps, key, read.bodyToKeep),
+    isStored && keepResponse(deps, held, read.lastBytes),
+  ]).then(() => void deps.unconfirmed.delete(keeping))
+  deps.unconfirmed.add(keeping)
+  await withinTime(keepingMs, keeping).catch(() =>
+    deps.log.warn('the database is slow: an answer goes out before it is kept for retries', {
+      request_id: exchange.record.id,
+    }),
+  )
 }
 
 /** The request is paid for: the answer goes out even if it cannot be stored, and the key is not freed. */

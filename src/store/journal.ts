@@ -1,7 +1,7 @@
 // How the embedded engine makes charges durable. A commit appends the rows of its requests to the table `journal`, as one
 // text: one or two pages are written and synced. The rows themselves with their indexes, the balances, budgets and sums
-// would be eight. The thread that writes applies the journal afterwards, many requests in one transaction that need not
-// be synced: if it is lost, so is the deletion from the journal, and it is done again.
+// would be eight. The thread that writes applies the journal afterwards, many requests in one transaction: if it is lost, so
+// is the deletion from the journal, and it is done again.
 
 import { SQLiteError } from 'bun:sqlite'
 import {

@@ -38,8 +38,16 @@ export interface WriterFault {
 }
 
 const sqliteBusy = 5
+const sqliteIoError = 10
 const openTriesMax = 100
 const openPauseMs = 10
+
+/**
+ * The log of a process that was killed may have commits whose sync failed: readable now, but never written to the disk. They
+ * are moved to the database and synced before anything is committed behind them. Fails if that cannot be synced; a program
+ * that reads the database just now prevents it, and is not waited for longer than the busy timeout.
+ */
+const emptyLog = 'PRAGMA wal_checkpoint(TRUNCATE)'
 
 let connection: Database | undefined
 const journal = new JournalTable((text) => opened().prepare(text))
@@ -72,6 +80,7 @@ function answer(question: WriterQuestion): WriterAnswer {
     case 'open':
       connection = new Database(question.file, { readwrite: true, safeIntegers: true })
       retryWhileBusy(() => connection?.run(question.settings))
+      connection.run(emptyLog)
       return { kind: 'done' }
     case 'run': {
       using once = opened().prepare(question.text)
@@ -90,28 +99,28 @@ function answer(question: WriterQuestion): WriterAnswer {
       return { kind: 'done' }
     case 'close':
       applyIfPossible()
-      journal.finalize()
-      connection?.close()
+      // The last connection that closes moves the log to the database and deletes it.
+      if (mayMoveLog) {
+        journal.finalize()
+        connection?.close()
+      }
       connection = undefined
       return { kind: 'done' }
   }
 }
 
-/** Without a sync: the requests are durable in the journal. The next sync of the log includes what was written here. */
+/**
+ * Synced like every commit, although the requests are durable in the journal: if a later sync failed, the kernel could drop
+ * what was written here, and every charge behind it in the log would be lost in a power cut.
+ */
 function apply(): void {
-  const database = opened()
   // Before the migrations of a new database there is none.
-  if (!hasJournal(database)) return
-  database.run('PRAGMA synchronous = NORMAL')
-  try {
-    for (const { requestId, message } of journal.apply()) {
-      const line = `The database refused the charge of ${requestId}: ${message}. It stays in the table journal, and "tollgate ledger verify" reports it. Please report this.`
-      self.postMessage({ kind: 'notice', line } satisfies WriterNotice)
-    }
-    unapplied = 0
-  } finally {
-    database.run('PRAGMA synchronous = FULL')
+  if (!hasJournal(opened())) return
+  for (const { requestId, message } of journal.apply()) {
+    const line = `The database refused the charge of ${requestId}: ${message}. It stays in the table journal, and "tollgate ledger verify" reports it. Please report this.`
+    self.postMessage({ kind: 'notice', line } satisfies WriterNotice)
   }
+  unapplied = 0
 }
 
 function hasJournal(database: Database): boolean {
@@ -158,16 +167,25 @@ const checkpointPages = 4000n
 /** The length of the log is checked after this many answers. A commit writes about three pages. */
 const checkpointEvery = 16
 let answeredSince = 0
+/**
+ * False once a checkpoint has failed: pages that it or an earlier one wrote to the database may be lost, and SQLite would
+ * not write all of them again before it reuses the log. The next start reads the log from its beginning.
+ */
+let mayMoveLog = true
 
 /** Moves pages from the log to the database. Readers can block a part of it, which the next checkpoint moves. */
 function checkpoint(): void {
-  if (++answeredSince < checkpointEvery || !connection || connection.inTransaction) return
+  if (!mayMoveLog || ++answeredSince < checkpointEvery || !connection || connection.inTransaction) return
   answeredSince = 0
   try {
     using length = connection.prepare<{ log: bigint }, []>('PRAGMA wal_checkpoint(NOOP)')
     if ((length.get()?.log ?? 0n) >= checkpointPages) connection.run('PRAGMA wal_checkpoint(PASSIVE)')
-  } catch {
-    // A full or broken disk also fails the next commit, which reports it to its caller.
+  } catch (thrown) {
+    // A full disk loses nothing, and the next round tries again.
+    if (!(thrown instanceof SQLiteError) || (thrown.errno & 0xff) !== sqliteIoError) return
+    mayMoveLog = false
+    const line = `The write-ahead log could not be moved to the database: ${toFault(thrown).message}. Charges are safe in the log, which grows until the gateway is restarted. Check the disk, then restart.`
+    self.postMessage({ kind: 'notice', line } satisfies WriterNotice)
   }
 }
 

@@ -134,6 +134,41 @@ for (const [engine, isPossible, needs] of engines) {
   }
 }
 
+for (const ask of asks) {
+  test
+    .skipIf(Bun.which('strace') === null)
+    .concurrent(
+      `sqlite, ${ask.surface.name}, ${ask.stream ? 'streamed' : 'whole'}: an answer that is paid for goes out though the disk hangs right after its charge (strace)`,
+      async () => {
+        const scene = await openScene('sqlite')
+        const { crashUpstream, site } = scene
+        const gateway = await scene.start()
+        try {
+          crashUpstream.closeGate()
+          const asking = askForReceipt(gateway, ask)
+          await until(() => crashUpstream.upstream.calls.length === 1)
+          // The first is that of the charge.
+          const injection = await injectSlowSync(gateway.pid, join(site.dataFolder, 'tollgate.db-wal'), longSeconds, 2)
+          crashUpstream.openGate()
+          const paid = await asking
+          expect(paid.end).toBe('complete')
+          await injection.end()
+          const again = await insist(gateway, ask)
+          expect([again.status, again.headers?.get('x-tollgate-replayed') ?? null]).toEqual(
+            ask.stream ? [400, null] : [200, 'true'],
+          )
+          expect(await gateway.stop()).toBe(0)
+          await withBooks(site, async (database) => {
+            expect(await checkBooks(database, { paidIn: openingCredit, receipts: [paid], asked: 1 })).toEqual([])
+          })
+        } finally {
+          await gateway.kill()
+          scene.close()
+        }
+      },
+    )
+}
+
 // A log that cannot be synced: SQLite reports the commit as failed, and what it wrote may all the same be in the log that
 // the next process reads. So it is unknown, too: charged if the process is killed, and not charged if it goes on.
 for (const ask of asks) {

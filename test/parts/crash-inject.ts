@@ -15,9 +15,9 @@ export function injectSyncError(pids: readonly number[], file?: string): Promise
   return inject(pids, file, 'fsync,fdatasync:error=EIO')
 }
 
-/** The next sync of the file takes so much longer, or until the end of the injection. */
-export function injectSlowSync(pid: number, file: string, seconds: number): Promise<Injection> {
-  return inject([pid], file, `fsync,fdatasync:delay_enter=${seconds * 1_000_000}:when=1`)
+/** The next sync of the file, or a later one, takes so much longer, or until the end of the injection. */
+export function injectSlowSync(pid: number, file: string, seconds: number, nth = 1): Promise<Injection> {
+  return inject([pid], file, `fsync,fdatasync:delay_enter=${seconds * 1_000_000}:when=${nth}`)
 }
 
 /** Resolves when every thread of the processes is under it. */

@@ -70,7 +70,7 @@ function finish(call: TracedCall, at: number, line: string): void {
 export async function wholeTrace(file: string, pid: number): Promise<string> {
   for (;;) {
     const trace = readFileSync(file, 'utf8')
-    if (new RegExp(`^${pid}\\s+\\+\\+\\+ exited`, 'm').test(trace)) return trace
+    if (new RegExp(`^${pid}\\s+\\+\\+\\+ (exited|killed)`, 'm').test(trace)) return trace
     await Bun.sleep(10)
   }
 }
