@@ -456,10 +456,12 @@ abstract class TranslatedRelay implements StreamRelay {
   readonly #usageMeter: UsageMeter
   readonly #note: Translated['note']
   readonly #keeper: ReplyKeeper | undefined
+  readonly #isSameDialect: boolean
 
-  constructor({ from, target, mapping, context, note, keeper }: Translated) {
+  constructor({ from, to, target, mapping, context, note, keeper }: Translated) {
     this.#note = note
     this.#keeper = keeper
+    this.#isSameDialect = from.id === to.id
     this.#parser = from.translation.parseStream(target, context.requestId)
     this.#mapper = new ReplyMapper(mapping)
     this.#usageMeter = new UsageMeter(context)
@@ -513,7 +515,7 @@ abstract class TranslatedRelay implements StreamRelay {
         // The end of a reply is quoted here, by the Meter behind the context.
         const event = this.#usageMeter.measure(mapped)
         if (event.type === 'reply-failure') this.fault = event.fault
-        else text += this.take(event)
+        else text += this.take(event.type === 'reply-start' && !this.#isSameDialect ? withoutId(event) : event)
         this.#keeper?.take(event)
         if (event.type === 'reply-end') this.#noteOddities(event.stop)
       }
@@ -538,6 +540,14 @@ abstract class TranslatedRelay implements StreamRelay {
     // Only hosted tools pause, and this lane cannot request any (docs/decisions/0009).
     if (unified === 'pause') this.#note(`paused with ${word}, not continued`)
   }
+}
+
+/**
+ * The reply then gets an id of ours. Hosts may repeat theirs, as Gemini hosts with a constant `responseId` do, and Claude
+ * Code joins answers that share one (https://github.com/Accio-Lab/Dressage/issues/39, 2026-08).
+ */
+function withoutId(start: Extract<ReplyEvent, { type: 'reply-start' }>): ReplyEvent {
+  return { ...start, id: undefined }
 }
 
 export class TranslatedStream extends TranslatedRelay {

@@ -1,5 +1,5 @@
 // Ids of calls that a provider sends without one: agents match results by them, so no two calls of a conversation may
-// share one, and the next request must still pair each result with its call.
+// share one, and the next request must still pair each result with its call. And ids of answers, which hosts may repeat.
 
 import { afterAll, describe, expect, test } from 'bun:test'
 import { type DialectName, openStage, type Pair, replyPairs } from './cells.ts'
@@ -116,6 +116,14 @@ const resultsIn: Readonly<Record<DialectName, (sent: Readonly<Record<string, unk
   responses: () => [],
 }
 
+/** Ids of answers, and on Responses also of their items. */
+const idForms: Readonly<Record<Pair['surface'], RegExp>> = {
+  chat: /"id": ?"(chatcmpl-[^"]+)"/g,
+  messages: /"id": ?"(msg_[^"]+)"/g,
+  responses: /"id": ?"((?:resp|fc)_[^"]+)"/g,
+  gemini: /"responseId": ?"([^"]+)"/g,
+}
+
 describe.each(cells)('$upstream with $replies in every reply → $surface', ({ bytes, pair }) => {
   test.each([true, false])('every call has an id of its own, streamed: %p', async (stream) => {
     const turns: (readonly ReplyCall[])[] = []
@@ -132,5 +140,20 @@ describe.each(cells)('$upstream with $replies in every reply → $surface', ({ b
     // The last request had the calls of two turns.
     const sent = membersOf(stage.upstream.calls.at(-1)?.json())
     expect(resultsIn[pair.upstream](sent)).toEqual(ids.slice(0, 4).map((id) => [id, `of ${id}`]))
+  })
+})
+
+// Claude Code joins answers that share an id into one message, and callers of Responses refer to items by theirs.
+describe.each(cells)('$upstream with $replies in every reply → $surface', ({ bytes, pair }) => {
+  test.each([true, false])('every answer and its items have ids of their own, streamed: %p', async (stream) => {
+    const answers: Set<string>[] = []
+    for (let turn = 0; turn < 3; turn++) {
+      stage.upstream.handle(answerWith(() => bytes))
+      const reply = await (await stage.ask(pair, { ...bodyOf(pair, []), stream })).text()
+      answers.push(new Set([...reply.matchAll(idForms[pair.surface])].map(([, id = '']) => id)))
+    }
+    // An answer on Responses has two items.
+    for (const ids of answers) expect(ids.size).toBe(pair.surface === 'responses' ? 3 : 1)
+    expect(new Set(answers.flatMap((ids) => [...ids])).size).toBe(pair.surface === 'responses' ? 9 : 3)
   })
 })
