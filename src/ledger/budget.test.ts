@@ -50,14 +50,14 @@ const tables: Record<string, string> = {
     settle a 50           → charged 50
     budget day            → spent 50 held 0`,
 
-  'a charge beyond the hold counts in the budget whatever its cap, a loss does not': `
+  'a charge beyond the hold is paid as far as the cap allows, and a loss does not count': `
     topup 100             → funded, posted 100
     hold a 30 day<=40     → held
-    settle a 60           → charged 60
-    budget day            → spent 60 held 0
+    settle a 60           → charged 40, lost 20
+    budget day            → spent 40 held 0
     hold b 10 day<=90     → held
-    settle b 70           → charged 40, lost 30
-    budget day            → spent 100 held 0`,
+    settle b 70           → charged 50, lost 20
+    budget day            → spent 90 held 0`,
 
   'what costs nothing is granted also where the budget is used up, or was lowered below what was spent': `
     topup 100             → funded, posted 100

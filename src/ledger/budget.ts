@@ -212,6 +212,17 @@ export class BudgetCounters {
     return undefined
   }
 
+  /** At most `amount`: what all of them still have room for. */
+  within(budgets: readonly Budget[], amount: bigint): bigint {
+    let room = amount
+    for (const { scopeId, window, cap } of budgets) {
+      const { spent, held } = this.state(budgetName(scopeId, window))
+      const left = cap - spent - held
+      if (left < room) room = left > 0n ? left : 0n
+    }
+    return room
+  }
+
   hold(names: readonly BudgetName[], amount: bigint): void {
     for (const name of names) this.#counterOf(name).held += amount
   }
@@ -224,7 +235,6 @@ export class BudgetCounters {
     }
   }
 
-  /** Whatever the cap says: it was delivered. */
   spend(names: readonly BudgetName[], amount: bigint): void {
     for (const name of names) this.#counterOf(name).spent += amount
   }

@@ -49,7 +49,7 @@ export interface Charge {
   readonly workspaceId: WorkspaceId
   /** The amount that leaves the wallet. */
   readonly charge: Nano
-  /** The amount that the wallet could not pay and the operator lost. */
+  /** The amount that the wallet or a spend limit did not cover and the operator lost. */
   readonly writtenOff: Nano
   /** The budgets it counts in, as they are stored. */
   readonly budgets: string | null
@@ -75,7 +75,7 @@ export type SettleEnd =
       readonly charge: Nano
       /** The balance afterwards, where this process is the only one to change it. */
       readonly posted?: Nano
-      /** The amount that the wallet could not pay and the operator lost. */
+      /** The amount that the wallet or a spend limit did not cover and the operator lost. */
       readonly writtenOff: Nano
       /** True if this call did not charge but found the charge of an earlier one. */
       readonly repeated: boolean
@@ -129,8 +129,8 @@ export interface Ledger {
   hold(request: HoldRequest): HoldOutcome | Promise<HoldOutcome>
   extend(requestId: RequestId, more: Nano): ExtendOutcome | Promise<ExtendOutcome>
   /**
-   * Extends a hold for output that was already delivered, as far as the balance allows; spend limits are not checked.
-   * Returns the added amount; undefined where replicas share the wallet, because only the settlement can decide there.
+   * Extends a hold for output that was already delivered, as far as the balance and the spend limits allow. Returns the
+   * added amount; undefined where replicas share the wallet, because only the settlement can decide there.
    */
   coverOverrun(requestId: RequestId, more: Nano): Nano | undefined
   /** The body goes upstream now. Not durable by itself. */
@@ -189,7 +189,7 @@ export interface EndStats {
   readonly estimated: number
   /** Charges above what was held. */
   readonly overruns: number
-  /** Amounts that wallets could not pay. */
+  /** Amounts that wallets and spend limits did not cover. */
   readonly writtenOff: Nano
   /** Holds that ended because their process died or their lifetime was over, as far as this process ended them. */
   readonly reaped: number

@@ -44,6 +44,24 @@ forEachEngine((engine, storeTest) => {
     },
   )
 
+  storeTest(
+    'a charge above its hold is paid as far as the limit has room, and the rest is written off',
+    async ({ database }) => {
+      await using books = await openFunded(database, 1000n)
+      const { ledger, workspaceId } = books
+      const [low, other] = [10n, 20n].map((amount) => ({ ...holdOf(workspaceId, amount), budgets: budgetOf(75n) }))
+      if (!low || !other) throw new Error('there are two')
+      for (const request of [low, other]) expect(await ledger.hold(request)).toMatchObject({ kind: 'held' })
+      // Its 10, and the 45 that the limit has left beside both holds.
+      expect(await ledger.settle(settlementOf(low.requestId, 70n))).toMatchObject({ charge: 55n, writtenOff: 15n })
+      expect(await ledger.budget('key_1', window)).toEqual(state(55n, 20n))
+      expect(await ledger.settle(settlementOf(other.requestId, 21n))).toMatchObject({ charge: 20n, writtenOff: 1n })
+      expect(await ledger.budget('key_1', window)).toEqual(state(75n, 0n))
+      expect(await ledger.wallet(workspaceId)).toMatchObject({ posted: 925n, held: 0n })
+      await expectBooksRight(database)
+    },
+  )
+
   storeTest('a reaped hold gives back what it held in its budgets', async ({ database }) => {
     await using books = await openFunded(database, 100n)
     const { ledger, clock, workspaceId } = books

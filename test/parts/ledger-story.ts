@@ -176,8 +176,9 @@ export class Witness {
     }
     const wallet = await this.#ledger.wallet(this.#workspaceId)
     expect(wallet.available).toBeGreaterThanOrEqual(0n)
-    for (const { scopeId, window } of this.#budgets) {
+    for (const { scopeId, window, cap } of this.#budgets) {
       const { spent, held } = await this.#ledger.budget(scopeId, window)
+      expect(spent + held).toBeLessThanOrEqual(cap)
       const found: typeof sums = { posted: wallet.posted, held: wallet.held, spent, heldInBudgets: held }
       expect(found).toEqual(sums)
     }

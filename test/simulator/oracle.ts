@@ -3,7 +3,7 @@
 
 import type { ExtendOutcome, HoldOutcome, ReleaseOutcome, SettleEnd, SettleOutcome } from '../../src/ledger/ledger.ts'
 import { type AskedSettlement, type CappedRoom, RequestModel } from './request-model.ts'
-import { type Demand, Room } from './room.ts'
+import { Room } from './room.ts'
 
 export interface AskedHold {
   readonly id: string
@@ -49,7 +49,7 @@ export class Oracle {
     request.refresh()
   }
 
-  /** M4: whatever is still on its way, no wallet can be below zero. Caps may be passed by what was delivered. */
+  /** M4: whatever is still on its way, no wallet can be below zero. Caps are judged with each charge. */
   checkRooms(): void {
     for (const { name, high } of this.rooms.values()) {
       if (name.startsWith('wallet:') && high < 0n) this.violate(`M4: ${name} is overdrawn by ${-high}`)
@@ -96,11 +96,19 @@ export class Oracle {
       request.settling++
       request.refresh()
     }
-    const demand = request.wallet.demand(request.id)
+    const demands = [{ room: request.wallet, cap: 0n }, ...request.budgets].map(({ room, cap }) => ({
+      ...{ room, cap },
+      demand: room.demand(request.id),
+    }))
     return (outcome) => {
-      request.wallet.end(demand)
+      for (const { room, demand } of demands) room.end(demand)
+      // The wallet and each cap must cover a charge.
+      const coverable: Coverable = {
+        low: least(demands.map(({ demand, cap }) => demand.low + cap)),
+        high: least(demands.map(({ demand, cap }) => demand.high + cap)),
+      }
       if (isOwner) request.settling--
-      if (outcome.kind === 'settled') this.#settled(request, outcome, demand)
+      if (outcome.kind === 'settled') this.#settled(request, outcome, coverable)
       else if (outcome.kind === 'gone' && isOwner) this.#gone(request, mayBeGone, 'settlement')
       else if (isOwner && request.state !== 'ended') request.isUnclear = true
       if (outcome.kind === 'unavailable' && isOwner) this.#uncharged(request)
@@ -149,7 +157,11 @@ export class Oracle {
     else request.end()
   }
 
-  #settled(request: RequestModel, outcome: Extract<SettleEnd, { kind: 'settled' }>, demand: Demand | undefined): void {
+  #settled(
+    request: RequestModel,
+    outcome: Extract<SettleEnd, { kind: 'settled' }>,
+    coverable: Coverable | undefined,
+  ): void {
     const { charge: amount, writtenOff, repeated } = outcome
     const { charge } = request
     const found = { amount, writtenOff }
@@ -163,7 +175,7 @@ export class Oracle {
     if (request.isUncharged) this.violate(`M3: ${request.id} was charged after it was reported as not charged`)
     if (repeated && request.asked.length < 1) this.violate(`M3: ${request.id} has a charge that was not requested`)
     // A repeated charge was decided before this call, when the wallet may have had less or more.
-    const fault = this.chargeFault(request, found, repeated || request.isUnclear ? undefined : demand)
+    const fault = this.chargeFault(request, found, repeated || request.isUnclear ? undefined : coverable)
     if (fault) this.violate(fault)
     request.end(found)
   }
@@ -172,14 +184,17 @@ export class Oracle {
   chargeFault(
     request: RequestModel,
     { amount, writtenOff }: { readonly amount: bigint; readonly writtenOff: bigint },
-    demand?: Demand,
+    coverable?: Coverable,
   ): string | undefined {
     const explains = ({ charge, quoted }: AskedSettlement): boolean => {
       if (amount + writtenOff !== charge) return false
-      if (amount === quoted) return quoted <= request.heldMost() || demand === undefined || demand.high >= quoted
-      // Less than was quoted only if the hold and the free balance together did not cover it, and then all of both.
+      if (amount === quoted) return quoted <= request.heldMost() || coverable === undefined || coverable.high >= quoted
+      // Less than was quoted only if the hold and what is free beside it did not cover it, and then all of both.
       if (amount > quoted || amount < request.held) return false
-      return demand === undefined || (amount >= demand.low && amount <= demand.high)
+      return (
+        coverable === undefined ||
+        (amount >= coverable.low && (amount <= coverable.high || amount <= request.heldMost()))
+      )
     }
     if (request.asked.some(explains)) return undefined
     const wanted = request.asked.map(({ charge, quoted }) => `${charge} (quoted ${quoted})`).join(' or ')
@@ -224,6 +239,16 @@ export class Oracle {
       }
     }
   }
+}
+
+/** What the wallet and the caps can cover for a request, its own hold included: at least, and at most. */
+interface Coverable {
+  readonly low: bigint
+  readonly high: bigint
+}
+
+function least(amounts: readonly bigint[]): bigint {
+  return amounts.reduce((least, amount) => (amount < least ? amount : least))
 }
 
 function isUnclear(outcome: { readonly kind: string }): boolean {

@@ -349,8 +349,9 @@ export class WalletBook {
 
   #coverOverrun(hold: WalletHold, more: bigint): bigint {
     const { posted, held: reserved } = hold.balance
-    const amount = more < posted - reserved ? more : posted - reserved
-    if (amount <= 0n) return 0n
+    const covered = more < posted - reserved ? more : posted - reserved
+    if (covered <= 0n) return 0n
+    const amount = this.budgets.within(hold.budgets, covered)
     hold.covered += amount
     this.#add(hold, amount)
     return amount

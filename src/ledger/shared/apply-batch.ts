@@ -124,7 +124,7 @@ function demandOf(operation: SharedOperation, hold: EndedHold | undefined): Dema
     case 'settle': {
       const amount = dueOf(operation.settlement) - (hold?.amount ?? 0n)
       if (amount <= 0n) return undefined
-      return { amount, requiredFree: amount, takes: 'posted', caps: noBudgets, budgets: hold?.budgets ?? [] }
+      return { amount, requiredFree: amount, takes: 'posted', caps: operation.budgets, budgets: hold?.budgets ?? [] }
     }
     default:
       return undefined

@@ -25,7 +25,7 @@ export interface Demand {
   readonly requiredFree: bigint
   /** `posted`: it leaves the wallet at once (the rest of a charge). `held`: it is reserved. */
   readonly takes: 'posted' | 'held'
-  /** Spend limits that must have room too; none for what leaves the wallet at once. */
+  /** Spend limits that must have room too. */
   readonly caps: readonly Budget[]
   /** The budgets it counts in. */
   readonly budgets: readonly BudgetName[]
@@ -142,13 +142,16 @@ function decideMove({ charged, freed, demands, budgetEnds }: WalletMove, row: Ba
   const overBudget = new Map<Demand, OverBudget>()
   for (const demand of demands) {
     const { amount, requiredFree, budgets } = demand
-    if (posted - held < requiredFree) {
-      const rest = demand.takes === 'posted' ? larger(posted - held, 0n) : 0n
-      inPart.set(demand, rest)
-      posted -= rest
-      counters.spend(budgets, rest)
+    if (demand.takes === 'posted') {
+      const free = larger(posted - held, 0n)
+      const paid = counters.within(demand.caps, free < amount ? free : amount)
+      if (paid === amount) granted.add(demand)
+      else inPart.set(demand, paid)
+      posted -= paid
+      counters.spend(budgets, paid)
       continue
     }
+    if (posted - held < requiredFree) continue
     const over = counters.refusal(demand.caps, requiredFree)
     if (over) {
       overBudget.set(demand, over)
@@ -156,13 +159,8 @@ function decideMove({ charged, freed, demands, budgetEnds }: WalletMove, row: Ba
     }
     granted.add(demand)
     if (demand.caps.length > 0) uses.set(demand, counters.uses(demand.caps))
-    if (demand.takes === 'posted') {
-      posted -= amount
-      counters.spend(budgets, amount)
-    } else {
-      held += amount
-      counters.hold(budgets, amount)
-    }
+    held += amount
+    counters.hold(budgets, amount)
   }
   return { granted, uses, inPart, overBudget, posted: posted as Nano, held: held as Nano }
 }

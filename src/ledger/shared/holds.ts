@@ -55,6 +55,8 @@ export interface ExtendOperation extends Common<'extend', ExtendOutcome> {
 /** `unknown`: it may have been committed, and was not confirmed in time. It is not tried again. */
 export interface SettleOperation extends Common<'settle', SettleEnd | { readonly kind: 'unknown' }> {
   readonly settlement: Settlement
+  /** The budgets of the hold. */
+  readonly budgets: readonly Budget[]
 }
 
 export type ReleaseOperation = Common<'release', ReleaseOutcome>

@@ -184,10 +184,10 @@ function createOwnHolds(options: LedgerOptions, queue: BatchQueue, counters: End
       const end = await readStored(database, requestId)
       return end.kind === 'unavailable' ? unknown(insistOnStored(requestId)) : end
     }
-    const { workspaceId } = own
+    const { workspaceId, budgets } = own
     try {
       await reach('before_settle')
-      const outcome = await submit(queue, { kind: 'settle', requestId, workspaceId, retryMs, settlement })
+      const outcome = await submit(queue, { kind: 'settle', requestId, workspaceId, retryMs, settlement, budgets })
       if (outcome.kind === 'unknown') return unknown(findOut(settlement, own))
       counters.settled(settlement, outcome, own.amount)
       if (outcome.kind === 'unavailable') releaseLater(requestId, workspaceId)
