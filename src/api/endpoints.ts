@@ -58,6 +58,7 @@ export const endpoints = {
   listProjects: ['GET', '/api/workspaces/{id}/projects', everyone],
   getProject: ['GET', '/api/projects/{id}', everyone],
   updateProject: ['PATCH', '/api/projects/{id}', admins],
+  deleteProject: ['DELETE', '/api/projects/{id}', admins],
   putProjectLimits: ['PUT', '/api/projects/{id}/limits', admins],
   listProjectModels: ['GET', '/api/projects/{id}/models', everyone],
 

@@ -12,7 +12,6 @@ import {
   must,
   nameField,
   pageFields,
-  pageQuery,
   sourcesField,
   spendField,
   time,
@@ -31,6 +30,7 @@ export const projectSchema = z.object({
   spend: spendField,
   managed_by: managedBy,
   created_at: time,
+  archived_at: time.nullable().describe('When it was deleted after it had been used; null = in use.'),
 })
 
 const offeredModelSchema = z.object({
@@ -75,7 +75,13 @@ export const projectOperations = {
   },
   listProjects: {
     summary: 'Lists the projects of a workspace, oldest first.',
-    query: pageQuery,
+    query: z.strictObject({
+      ...pageFields,
+      archived: z
+        .literal('true', must('true'))
+        .optional()
+        .describe('`true` adds archived projects, for the names in reports.'),
+    }),
     answer: listSchema(projectSchema),
   },
   getProject: {
@@ -92,6 +98,17 @@ export const projectOperations = {
     }),
     example: { models: ['acme/large'] },
     answer: projectSchema,
+  },
+  deleteProject: {
+    summary:
+      'Deletes a project and its keys, or archives it if it was used. Its keys stop working immediately here, within 5 s on other replicas.',
+    answer: z.object({
+      id: z.string(),
+      outcome: z
+        .enum(['deleted', 'archived'])
+        .describe('`archived`: its keys made requests, so it stays for statements and usage, and is not listed.'),
+      keys: z.int().describe('Keys that stopped working.'),
+    }),
   },
   putProjectLimits: limitsRow('project'),
   listProjectModels: {

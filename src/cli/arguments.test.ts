@@ -27,6 +27,32 @@ test('finds commands by noun and verb, and runs the default command of a noun', 
   expect(words('ledger verify')).toBe('ledger verify')
 })
 
+test('takes ls, get, set and delete for the verbs of a noun that has no such verb, and shows them in help', () => {
+  const words = (line: string) => callOf(line).definition.words.join(' ')
+  expect(words('keys ls')).toBe('keys list')
+  expect(words('keys get ci')).toBe('keys show')
+  expect(words('keys delete ci')).toBe('keys revoke')
+  expect(words('projects get web')).toBe('projects show')
+  expect(words('projects set web --name x')).toBe('projects update')
+  expect(words('projects delete web')).toBe('projects delete')
+  expect(words('people delete mem_1')).toBe('people remove')
+  expect(words('sessions delete ses_1')).toBe('sessions end')
+  expect(words('credentials set acme')).toBe('credentials put')
+  // These have the verb itself.
+  expect(words('limits set ci --rpm 1')).toBe('limits set')
+  expect(words('price-lists delete a')).toBe('price-lists delete')
+  expect(catchRefusal(() => read('workspaces delete acme')).message).toBe('workspaces has no command "delete".')
+  const text = (line: string) => {
+    const page = read(line)
+    return page.kind === 'print' ? page.text : ''
+  }
+  expect(text('keys --help')).toMatch(/keys revoke KEY .*\(also: delete\)/)
+  expect(text('keys delete --help')).toContain(
+    'Usage\n  tollgate keys revoke KEY [options]\n  tollgate keys delete is the same\n',
+  )
+  expect(text('limits put --help')).not.toContain('is the same')
+})
+
 test('reads options in every usual form', () => {
   const { input } = callOf('keys create --name=ci --models a/*,b/c --rpm 60 --json --models d/e')
   expect(input.json).toBe(true)
@@ -75,7 +101,7 @@ test.each([
   ['wallet topup -5', 'AMOUNT must be above zero, not "-5".\nTry: tollgate wallet topup --help'],
   ['keys create --name ci --rpm -5', '--rpm must be above zero, not "-5".\nTry: tollgate keys create --help'],
   ['keys create --name -5', '--name needs a value, TEXT.\nTry: tollgate keys create --help'],
-  ['keys revoke', 'ID is missing.\nTry: tollgate keys revoke --help'],
+  ['keys revoke', 'KEY is missing.\nTry: tollgate keys revoke --help'],
   ['keys revoke key_1 key_2', '"key_2" is not understood.\nTry: tollgate keys revoke --help'],
 ])('refuses: %s', (line, message) => {
   const refusal = catchRefusal(() => read(line))
@@ -106,7 +132,7 @@ test('every command has a help page, and every noun is on the main one', () => {
     expect(help).toContain(`tollgate ${definition.words[0]} `)
     if (definition.words[0] === 'workspaces') expect(help).toMatch(new RegExp(`workspaces .*${definition.words[1]}`))
   }
-  expect(read('keys --help')).toMatchObject({ kind: 'print', text: expect.stringContaining('keys rotate ID') })
+  expect(read('keys --help')).toMatchObject({ kind: 'print', text: expect.stringContaining('keys rotate KEY') })
 })
 
 test('the reference page has every command and every option', () => {

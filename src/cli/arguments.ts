@@ -7,6 +7,7 @@ import { sections } from '../config/settings.ts'
 import { assert } from '../kernel/failure.ts'
 import { nearestNames } from '../kernel/nearest.ts'
 import {
+  aliasOf,
   type CommandDefinition,
   type CommandInput,
   type CommandShape,
@@ -70,8 +71,10 @@ function management(
   asksForHelp: boolean,
 ): Command {
   const [verb] = rest
-  const named = own.find((definition) => definition.words[1] !== undefined && definition.words[1] === verb)
-  if (asksForHelp) return print(named === undefined ? nounHelp(noun, own) : commandHelp(named))
+  const named = own.find(
+    (definition) => verb !== undefined && (definition.words[1] === verb || aliasOf(definition, own) === verb),
+  )
+  if (asksForHelp) return print(named === undefined ? nounHelp(noun, own) : commandHelp(named, own))
   const definition = named ?? own.find((each) => each.isDefault || each.words[1] === undefined)
   if (definition === undefined || (named === undefined && isMisspeltVerb(definition, verb))) {
     throw unknownVerb(noun, verb, own)

@@ -47,6 +47,20 @@ export interface CommandDefinition extends CommandShape {
   run(context: CommandContext): Promise<void>
 }
 
+/** Words that mean one of these verbs, where a noun has no verb of that name. */
+const otherWords: Readonly<Record<string, readonly string[]>> = {
+  ls: ['list'],
+  get: ['show'],
+  set: ['update', 'put'],
+  delete: ['revoke', 'remove', 'withdraw', 'end'],
+}
+
+/** `ls` for `keys list`. `own`: the commands of the noun. */
+export function aliasOf({ words: [, verb = ''] }: CommandShape, own: readonly CommandShape[]): string | undefined {
+  const alias = Object.keys(otherWords).find((each) => otherWords[each]?.includes(verb))
+  return own.some(({ words }) => words[1] === alias) ? undefined : alias
+}
+
 /** Includes the options that every command has. */
 export function optionsOf({ options }: CommandShape): Readonly<Record<string, OptionDefinition>> {
   return { ...options, json: { help: 'print JSON instead of text' } }

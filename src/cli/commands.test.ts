@@ -73,6 +73,94 @@ onSqlite((engine) => {
     },
   )
 
+  storeTest('finds keys, projects and limits by name', async (world) => {
+    const workspace = await world.management.make('/api/workspaces', { name: 'acme' })
+    const project = await world.management.make(`/api/workspaces/${workspace.id}/projects`, { name: 'web' })
+    const { id } = await world.json('keys create --name ci')
+    expect((await world.run('keys rotate ci')).out).toMatch(/^sk-tg-\S+\n$/)
+    expect((await world.run('keys show ci')).out).toContain(`\n  id          ${id}\n`)
+    expect((await world.run('projects get web')).out).toContain(`\n  id          ${project.id}\n`)
+    expect((await world.run('limits put ci --tpm 5000')).out).toBe('was  none\nnow  5,000 tpm\n')
+    expect((await world.run('limits put web --rpm 5')).out).toBe('was  none\nnow  5 rpm\n')
+    expect((await world.run('limits put acme --rpm 9')).out).toBe('was  none\nnow  9 rpm\n')
+    expect(await world.run('limits put nobody --rpm 9')).toEqual({
+      ...{ exit: 4, out: '' },
+      err: 'tollgate: there is no workspace, project or active key "nobody".\nTry: tollgate keys list\n',
+    })
+    // Equal names: the id decides. A revoked key does not count.
+    const twin = await world.json('keys create --name ci')
+    const several = await world.run('keys revoke ci')
+    expect(several).toEqual({
+      ...{ exit: 2, out: '' },
+      err: `tollgate: there are several of this name; give the id:\n  ${id}  ci\n  ${twin.id}  ci\nTry: tollgate keys list\n`,
+    })
+    expect((await world.run(`keys revoke ${twin.id}`)).exit).toBe(0)
+    expect((await world.run('keys delete ci')).out).toMatch(/^Key "ci" \(…\w{4}\) is revoked\.\n$/)
+    expect(await world.run('keys revoke ci')).toMatchObject({
+      exit: 4,
+      err: 'tollgate: there is no active key "ci".\nTry: tollgate keys list\n',
+    })
+    expect((await world.run('requests --key ci')).exit).toBe(4)
+    expect((await world.run(`requests --key ${id}`)).exit).toBe(0)
+  })
+
+  storeTest('limits set changes only what is given', async (world) => {
+    const workspace = await world.management.make('/api/workspaces', { name: 'acme' })
+    await world.management.make(`/api/workspaces/${workspace.id}/projects`, { name: 'web' })
+    await world.json('keys create --name ci --rpm 60 --spend-per-day 5')
+    expect((await world.run('limits set ci --concurrent 3 --spend-per-day 7')).out).toBe(
+      'was  60 rpm, $5.00/day\nnow  60 rpm, 3 at once, $7.00/day\n',
+    )
+    expect((await world.run('limits set ci --rpm none')).out).toBe(
+      'was  60 rpm, 3 at once, $7.00/day\nnow  3 at once, $7.00/day\n',
+    )
+    expect(await world.run('limits set ci')).toMatchObject({ exit: 2, out: '' })
+    expect((await world.json('limits get ci')).concurrent_requests).toBe(3)
+  })
+
+  storeTest('deletes a project by its name, and lists archived ones only if asked', async (world) => {
+    const workspace = await world.management.make('/api/workspaces', { name: 'acme' })
+    const place = `/api/workspaces/${workspace.id}/projects`
+    const [web, api] = [
+      await world.management.make(place, { name: 'web' }),
+      await world.management.make(place, { name: 'api' }),
+    ]
+    const { id } = await world.json('keys create --name ci --project web')
+    expect((await world.run('projects delete web')).out).toBe(`Project ${web.id} is deleted. 1 key revoked.\n`)
+    expect(await world.run('projects delete web')).toMatchObject({
+      exit: 4,
+      err: 'tollgate: there is no project "web".\nTry: tollgate projects list\n',
+    })
+    expect((await world.run(`keys show ${id}`)).exit).toBe(4)
+    const used = await world.json('keys create --name ci --project api')
+    const use = { key_id: used.id, last_used_at: 1_700_000_000_000n }
+    await world.management.database.transaction((sql) => sql`INSERT INTO key_uses ${sql([use])}`)
+    expect((await world.run('projects delete api')).out).toBe(
+      `Project ${api.id} is archived: its requests and charges stay. 1 key revoked.\n`,
+    )
+    expect((await world.json('projects')).data).toEqual([])
+    expect((await world.json('projects ls --archived')).data).toMatchObject([
+      { name: 'api', archived_at: '2027-01-15T08:00:00.000Z' },
+    ])
+    // The list of keys still names it.
+    expect((await world.run('keys')).out).toMatch(/ revoked +api /)
+  })
+
+  storeTest('says what comes next', async (world) => {
+    const made = await world.run('workspaces create acme')
+    const workspace = /ws_\w+/.exec(made.out)?.[0]
+    expect(made.err).toBe(
+      `Next: tollgate wallet topup 10 --workspace ${workspace}\n      tollgate projects create NAME --workspace ${workspace}\n`,
+    )
+    const project = await world.run('projects create web')
+    expect(project.err).toBe(`Next: tollgate keys create --name NAME --project ${/prj_\w+/.exec(project.out)?.[0]}\n`)
+    const key = await world.run('keys create --name ci')
+    const { url } = world.management
+    expect(key.err).toContain(
+      `Use it with ${url}/v1 (OpenAI) or ${url} (Anthropic, Gemini). Next: tollgate requests --key ${/key_\w+/.exec(key.err)?.[0]}\n`,
+    )
+  })
+
   storeTest('counts a top-up with an idempotency key once in the wallet and its transfers', async (world) => {
     const workspace = await world.management.make('/api/workspaces', { name: 'acme' })
     for (const _ of [1, 2]) {

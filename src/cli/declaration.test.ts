@@ -105,8 +105,20 @@ test('revokes nothing without --prune, and with it only keys that a file created
   expect(plan(text, installed, { prune: true })).toEqual({ ...nothing, changes: ['- key acme/web/gone: revoked'] })
   expect(plan('', installed, { prune: true })).toEqual({
     changes: ['- key acme/web/gone: revoked'],
-    left: ['project acme/web (cannot be deleted)'],
+    left: ['project acme/web (has keys that no file created)'],
     faults: [],
+  })
+})
+
+test('deletes a project that a file created with --prune, after its keys', () => {
+  const installed = installation({}, [key('gone')])
+  expect(plan('', installed).left).toEqual([
+    'key acme/web/gone (revoked with --prune)',
+    'project acme/web (deleted with --prune)',
+  ])
+  expect(plan('', installed, { prune: true })).toEqual({
+    ...nothing,
+    changes: ['- key acme/web/gone: revoked', '- project acme/web: deleted'],
   })
 })
 

@@ -181,7 +181,7 @@ function declared(list: readonly Installed[]): readonly object[] {
 type Place = string
 
 export interface Change {
-  readonly action: 'create' | 'allow' | 'alias' | 'limit' | 'revoke'
+  readonly action: 'create' | 'allow' | 'alias' | 'limit' | 'revoke' | 'delete'
   readonly what: Kind
   readonly place: Place
   /** The rest of its line after the place: `: limits none → 60 rpm`. */
@@ -280,12 +280,17 @@ export function planChanges(
     for (const unnamed of installed.filter(({ id }) => !matched.some(({ found }) => found?.id === id))) {
       const { id, name, managed_by } = unnamed
       const place = `${prefix}${step(name)}`
-      if (managed_by !== 'file') {
-        // Left unchanged, and so is everything in it that no file created.
-      } else if (what !== 'key') left.push(`${what} ${place} (cannot be deleted)`)
-      else if (!prune) left.push(`key ${place} (revoked with --prune)`)
-      else change('revoke', place, ': revoked', (api) => api.call('revokeKey', { id, body: {}, managedBy }))
-      planLevel(level + 1, place, [], childrenOf(unnamed))
+      const children = childrenOf(unnamed)
+      // First, so that the plan names each key that ends. What no file created is left unchanged.
+      planLevel(level + 1, place, [], children)
+      if (managed_by !== 'file') continue
+      if (what === 'workspace') left.push(`workspace ${place} (cannot be deleted)`)
+      else if (!prune) left.push(`${what} ${place} (${what === 'key' ? 'revoked' : 'deleted'} with --prune)`)
+      else if (what === 'key') {
+        change('revoke', place, ': revoked', (api) => api.call('revokeKey', { id, body: {}, managedBy }))
+      } else if (children.some((key) => key.managed_by !== 'file')) {
+        left.push(`project ${place} (has keys that no file created)`)
+      } else change('delete', place, ': deleted', (api) => api.call('deleteProject', { id, managedBy }))
     }
   }
 
@@ -345,9 +350,9 @@ function shownList(list: List): string {
   return list.length === 0 ? 'none' : list.join(', ')
 }
 
-const signs = { create: '+', allow: '~', alias: '~', limit: '~', revoke: '-' } as const
+const signs = { create: '+', allow: '~', alias: '~', limit: '~', revoke: '-', delete: '-' } as const
 
-/** One line: `+` created, `~` changed, `-` revoked. */
+/** One line: `+` created, `~` changed, `-` revoked or deleted. */
 export function describeChange({ action, what, place, detail }: Change): string {
   return `${signs[action]} ${what} ${place}${detail}`
 }

@@ -2,7 +2,7 @@
 // command definitions.
 
 import { variableHelp, variablesInHelp } from '../config/reference.ts'
-import { type CommandShape, optionsOf } from './command.ts'
+import { aliasOf, type CommandShape, optionsOf } from './command.ts'
 
 const providerKeys = ['OPENAI_API_KEY, ANTHROPIC_API_KEY', 'enable these providers']
 
@@ -12,15 +12,15 @@ Usage
   tollgate [serve]        start the gateway (also: npm start); --port N, --data FOLDER and more: serve --help
 
   tollgate workspaces     list, create, show, update; export or erase everything stored about one
-  tollgate projects       list, create, update
+  tollgate projects       list, create, show, update, delete
   tollgate people         list, invite, role, remove, reset-password
   tollgate invitations    list, withdraw
   tollgate sessions       your sessions in the console: list, end
   tollgate tokens         your personal management tokens: list, revoke
   tollgate whoami         who the token belongs to, and its roles
   tollgate account        alerts: choose the alerts that you get by e-mail
-  tollgate keys           list, create, revoke, rotate
-  tollgate limits         show and replace the limits of a workspace, a project or a key
+  tollgate keys           list, create, show, revoke, rotate
+  tollgate limits         show, set or replace the limits of a workspace, a project or a key
   tollgate wallet         show, topup, correct, transfers; pay by card, payments, refund
   tollgate auto-topup     automatic top-up from a saved card
   tollgate credentials    a workspace's own provider keys: list, put, delete
@@ -48,7 +48,7 @@ Usage
   tollgate connect NAME   point claude, codex, opencode, cline and other agents at the gateway, and back
   tollgate completion     print a script that completes commands and options in bash, zsh or fish
 
-  tollgate NAME --help    help for one of them
+  tollgate NAME --help    help for one of them; ls, get, set and delete are taken for list, show, update and revoke
   tollgate --version      the version
 
 Commands talk to a running gateway; --json prints JSON.
@@ -73,8 +73,10 @@ export function usageLine({ words, isDefault, positionals = [], options = {} }: 
   return parts.join(' ')
 }
 
-export function commandHelp(definition: CommandShape): string {
+/** `own`: the commands of its noun. */
+export function commandHelp(definition: CommandShape, own: readonly CommandShape[] = [definition]): string {
   const { words, summary, details, examples } = definition
+  const alias = aliasOf(definition, own)
   const rows = [...Object.entries(optionsOf(definition))].map(([name, { value, isRepeatable, help: text }]) => {
     return [`--${name}${value === undefined ? '' : ` ${value}`}`, isRepeatable ? `${text}; may be repeated` : text]
   })
@@ -83,6 +85,7 @@ export function commandHelp(definition: CommandShape): string {
     '',
     'Usage',
     `  ${usageLine(definition)}`,
+    ...(alias === undefined ? [] : [`  tollgate ${words[0]} ${alias} is the same`]),
     '',
     ...(details === undefined ? [] : [...wrapped(details), '']),
     'Options',
@@ -102,7 +105,12 @@ export function nounHelp(noun: string, definitions: readonly CommandShape[]): st
     `tollgate ${noun}`,
     '',
     'Usage',
-    ...columns(own.map((definition) => [usageLine(definition), definition.summary])),
+    ...columns(
+      own.map((definition) => {
+        const alias = aliasOf(definition, own)
+        return [usageLine(definition), `${definition.summary}${alias === undefined ? '' : ` (also: ${alias})`}`]
+      }),
+    ),
     '',
     `tollgate ${noun} VERB --help shows the options.`,
     '',

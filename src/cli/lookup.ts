@@ -1,5 +1,5 @@
-// Resolves the objects that arguments name, and the names of ids. A workspace or project may be given by name if only one has it,
-// and omitted if there is only one, or one called `default`. Names need not be unique: where two are equal, the id is shown too.
+// Resolves the objects that arguments name, and the names of ids. A workspace, project or key may be given by name if only one
+// has it. A workspace or project may be omitted if there is only one, or one called `default`. Names need not be unique: where two are equal, the id is shown too.
 
 import { builtInModels } from '../catalog/data/built-in.ts'
 import { neededVariables } from '../providers/registry.ts'
@@ -36,6 +36,32 @@ export async function findProject(
   return choose(data, wanted, 'project', workspace === undefined ? '' : ` --workspace ${workspace}`)
 }
 
+/** By its name only a key that works, since a new key often has the name of the one it replaces. */
+export async function findKey(api: ApiClient, wanted: string): Promise<string> {
+  if (wanted.startsWith('key_')) return wanted
+  const { data } = await api.list('listKeys', {})
+  const working = data.filter(({ status }) => status === 'active')
+  return onlyOne(working, wanted, 'active key', 'tollgate keys list')
+}
+
+function onlyOne(all: readonly Named[], wanted: string, what: string, listing: string): string {
+  const named = all.filter(({ name }) => name === wanted)
+  const [first] = named
+  if (first === undefined) throw new Refusal(exitCodes.notFound, `there is no ${what} "${cleanText(wanted)}".`, listing)
+  if (named.length === 1) return first.id
+  throw usageRefusal(`there are several of this name; give the id:${shownChoices(named)}`, listing)
+}
+
+/** What an id or a name means that may be of a workspace, a project or a key. */
+export async function findHolder(api: ApiClient, wanted: string): Promise<string> {
+  if (/^(ws|prj|key)_/.test(wanted)) return wanted
+  const [keys, workspaces] = await Promise.all([api.list('listKeys', {}), api.list('listWorkspaces', {})])
+  const projects = await Promise.all(workspaces.data.map(({ id }) => api.list('listProjects', { id })))
+  const working = keys.data.filter(({ status }) => status === 'active')
+  const all = [...workspaces.data, ...projects.flatMap(({ data }) => data), ...working]
+  return onlyOne(all, wanted, 'workspace, project or active key', 'tollgate keys list')
+}
+
 /** `within`: the option that names the workspace, for commands to try. */
 function choose(
   all: readonly Named[],
@@ -52,9 +78,12 @@ function choose(
     throw new Refusal(exitCodes.notFound, what, attempt)
   }
   if (matching.length === 1) return first.id
-  const shown = matching.slice(0, choicesMax).map(({ id, name }) => `\n  ${id}  ${cleanText(name)}`)
-  const more = matching.length > choicesMax ? `\n  … and ${matching.length - choicesMax} more` : ''
-  throw usageRefusal(`there are several; say which ${kind}:${shown.join('')}${more}`, `--${kind} ${first.id}`)
+  throw usageRefusal(`there are several; say which ${kind}:${shownChoices(matching)}`, `--${kind} ${first.id}`)
+}
+
+function shownChoices(all: readonly Named[]): string {
+  const shown = all.slice(0, choicesMax).map(({ id, name }) => `\n  ${id}  ${cleanText(name)}`)
+  return shown.join('') + (all.length > choicesMax ? `\n  … and ${all.length - choicesMax} more` : '')
 }
 
 /** The name of an id, followed by the id if others have the same name; the id itself if it is unknown. */
@@ -78,7 +107,9 @@ export async function projectNames(
 ): Promise<(id: string) => string> {
   const workspaces = [...new Set(members.map((member) => member.workspace_id))]
   if (workspaces.length > workspacesMax) return (id) => id
-  const lists = await Promise.all(workspaces.map((id) => ifPossible(api.list('listProjects', { id }))))
+  const lists = await Promise.all(
+    workspaces.map((id) => ifPossible(api.list('listProjects', { id, query: { archived: 'true' } }))),
+  )
   return namesOf(lists.flatMap((list) => list?.data ?? []))
 }
 

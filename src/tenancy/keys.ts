@@ -22,7 +22,7 @@ import {
   pageOf,
   rowsWanted,
 } from './management.ts'
-import { getProject, refuseNamesake } from './workspaces.ts'
+import { checkInUse, lockProject, refuseNamesake } from './workspaces.ts'
 
 const keyRow = rowFormat({
   id: text<KeyId>(),
@@ -75,7 +75,8 @@ export async function createKey(
   computeVerifier: ComputeVerifier,
 ): Promise<KeyWithSecret> {
   checkInput(input, act)
-  const project = await getProject(sql, input.projectId)
+  const project = await lockProject(sql, input.projectId)
+  checkInUse(project)
   const { name } = input
   const namesakes = () => sql`SELECT id FROM api_keys WHERE project_id = ${project.id} AND name = ${name}
     AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ${timeToSql(act.at)}) LIMIT 1`

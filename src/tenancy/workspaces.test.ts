@@ -107,6 +107,7 @@ forEachEngine((engine) => {
       createdAt: noon,
       limits: {},
       managedBy: 'api',
+      archivedAt: undefined,
     }
     expect(project).toEqual(expected)
     expect(await getProject(bench.sql, id)).toEqual(expected)

@@ -2,6 +2,7 @@
 // the caller's transaction and add an audit entry to it.
 
 import { randomBytes } from 'node:crypto'
+import { isoTime } from '../kernel/clock.ts'
 import { invalidRequest } from '../kernel/failure.ts'
 import { createId, isId, type ProjectId, type WorkspaceId } from '../kernel/ids.ts'
 import { formatUsd, type Nano } from '../kernel/money.ts'
@@ -140,6 +141,8 @@ const projectRow = rowFormat({
   createdAt: time,
   limits: limitsColumn,
   managedBy: text<ManagedBy>(),
+  /** undefined = in use. */
+  archivedAt: optional(time),
 })
 
 export type Project = ItemIn<typeof projectRow>
@@ -157,7 +160,8 @@ export async function createProject(sql: Sql, input: ProjectInput, act: Act): Pr
   checkModels(models ?? [])
   checkAliases(aliases)
   const { id: workspaceId } = await getWorkspace(sql, input.workspaceId)
-  const namesakes = () => sql`SELECT id FROM projects WHERE workspace_id = ${workspaceId} AND name = ${name} LIMIT 1`
+  const namesakes = () => sql`SELECT id FROM projects WHERE workspace_id = ${workspaceId} AND name = ${name}
+    AND archived_at IS NULL LIMIT 1`
   await refuseNamesake(sql, { kind: 'project', name, namesakes, act })
   const id = await insertProject(sql, { ...input, workspaceId, createdAt: act.at, managedBy: managerOf(act) })
   const details = { workspace: workspaceId, models: models ?? null, ...(aliases && { aliases }) }
@@ -181,6 +185,7 @@ export async function updateProject(sql: Sql, id: string, change: ProjectChange,
   checkAliases(aliases ?? {})
   const project = await getProject(sql, id)
   if (name === undefined && models === undefined && aliases === undefined) return project
+  checkInUse(project)
   checkManager('project', project, act)
   if (name !== undefined) await sql`UPDATE projects SET name = ${name} WHERE id = ${project.id}`
   if (models !== undefined) {
@@ -198,8 +203,65 @@ export async function updateProject(sql: Sql, id: string, change: ProjectChange,
   return await getProject(sql, project.id)
 }
 
-export async function listProjects(sql: Sql, workspaceId: WorkspaceId, page: PageQuery): Promise<Page<Project>> {
+export interface DeletedProject {
+  readonly id: ProjectId
+  readonly outcome: 'deleted' | 'archived'
+  /** Keys that worked before. */
+  readonly keys: number
+}
+
+/**
+ * A project that was used is archived, because its requests and charges name it and its keys. The caller invalidates the
+ * caches afterwards. An archived project stays unchanged.
+ */
+export async function deleteProject(sql: Sql, id: string, act: Act): Promise<DeletedProject> {
+  const project = await lockProject(sql, id)
+  if (project.archivedAt !== undefined) return { id: project.id, outcome: 'archived', keys: 0 }
+  checkManager('project', project, act)
+  const now = timeToSql(act.at)
+  const revoked = await sql<{ expires_at: bigint | null }>`UPDATE api_keys SET revoked_at = ${now}
+    WHERE project_id = ${project.id} AND revoked_at IS NULL RETURNING expires_at`
+  const keys = revoked.filter(({ expires_at: end }) => end === null || end > now).length
+  const outcome = (await wasUsed(sql, project.id)) ? 'archived' : 'deleted'
+  if (outcome === 'archived') await sql`UPDATE projects SET archived_at = ${now} WHERE id = ${project.id}`
+  else {
+    await sql`DELETE FROM rotated_secrets WHERE key_id IN (SELECT id FROM api_keys WHERE project_id = ${project.id})`
+    await sql`DELETE FROM api_keys WHERE project_id = ${project.id}`
+    await sql`DELETE FROM projects WHERE id = ${project.id}`
+  }
+  const action = outcome === 'archived' ? 'project.archive' : 'project.delete'
+  await appendAudit(sql, { ...act, action, object: project.id, details: { workspace: project.workspaceId, keys } })
+  return { id: project.id, outcome, keys }
+}
+
+/** Requests are removed after their retention; when a key was last used is kept, but written up to a minute later. */
+async function wasUsed(sql: Sql, id: ProjectId): Promise<boolean> {
+  const [row] = await sql`SELECT 1 AS used FROM api_keys k WHERE k.project_id = ${id}
+    AND (EXISTS (SELECT 1 FROM key_uses u WHERE u.key_id = k.id)
+      OR EXISTS (SELECT 1 FROM requests r WHERE r.key_id = k.id)) LIMIT 1`
+  return row !== undefined
+}
+
+/** Of concurrent calls that create a key and delete the project, the second finds what the first has done. */
+export async function lockProject(sql: Sql, id: string): Promise<Project> {
+  await sql`SELECT id FROM projects WHERE id = ${id} FOR NO KEY UPDATE`
+  return await getProject(sql, id)
+}
+
+export function checkInUse({ name, archivedAt }: Project): void {
+  if (archivedAt === undefined) return
+  throw invalidRequest(`Project "${name}" was deleted ${isoTime(archivedAt).slice(0, 10)}. Create a new project.`)
+}
+
+/** `archived: 'true'` adds archived projects. */
+export async function listProjects(
+  sql: Sql,
+  workspaceId: WorkspaceId,
+  page: PageQuery,
+  { archived }: { readonly archived?: 'true' | undefined } = {},
+): Promise<Page<Project>> {
   const rows = await sql`SELECT * FROM projects WHERE workspace_id = ${workspaceId}
+    AND (archived_at IS NULL OR ${archived === 'true' ? 1n : 0n} = 1)
     AND id > ${afterCursor(page)} ORDER BY id LIMIT ${rowsWanted(page)}`
   return pageOf(projectRow.all(rows), page)
 }

@@ -200,6 +200,31 @@ test('projects: with an allowlist the preview, the page and /v1/models show the 
   expect(await offeredTo(key.secret)).toEqual(sandbox)
 })
 
+test('projects: deleting one that was used refuses its keys and takes it off the lists', async ({
+  page,
+  go,
+  key,
+  project,
+}) => {
+  expect(await harness.call(key.secret)).toBe(200)
+  await go(`${harness.gateway.url}/console/projects`)
+  await page.waitForSelector('th:has-text("web")')
+  await act(page, 'web', 'Delete')
+  await page.waitForSelector('dialog.sheet:has-text("All requests with its 1 active key will be refused.")')
+  await button(page, 'Keep project').click()
+  expect(await harness.call(key.secret)).toBe(200)
+  await act(page, 'web', 'Delete')
+  await button(page, 'Delete project').click()
+  await page.waitForSelector('text=No projects yet')
+  expect(await harness.call(key.secret)).toBe(401)
+  // Its page still shows what it was used for, and its key is still named on the Keys page.
+  await go(`${harness.gateway.url}/console/projects/${project.id}`)
+  await page.waitForSelector('dt:has-text("Deleted")')
+  expect(await button(page, 'Delete web').count()).toBe(0)
+  await go(`${harness.gateway.url}/console/keys`)
+  await page.waitForSelector('text=No projects yet')
+})
+
 test('projects: a further name of a model works in requests, and is shown', async ({ page, key }) => {
   expect(await harness.call(key.secret, undefined, 'parrot')).toBe(404)
   await act(page, 'web', 'Models')

@@ -29,7 +29,7 @@ import { exitCodes, Refusal } from '../refusal.ts'
 import { type Columns, cleanText, renderTable } from '../values.ts'
 
 const file = { name: 'FILE' }
-const prune = { help: 'also revoke keys that a file created and this one does not name' }
+const prune = { help: 'also revoke keys and delete projects that a file created and this one does not name' }
 
 const showSettings: CommandDefinition = {
   words: ['config', 'show'],

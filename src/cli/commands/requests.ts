@@ -49,7 +49,7 @@ function shownModel({ model, path }: LoggedRequest): string {
 const filterOptions = {
   workspace: workspaceFilter('only requests of this workspace'),
   project: { value: 'ID', help: 'only requests of this project', field: 'project_id', find: 'project' },
-  key: { value: 'ID', help: 'only requests of this key', field: 'key_id' },
+  key: { value: 'ID', help: 'only requests of this key', field: 'key_id', find: 'key' },
   model: { value: 'ID', help: 'only requests for this model', field: 'model' },
   session: { value: 'ID', help: 'only requests of this session', field: 'session' },
   agent: { value: 'NAME', help: 'only requests of this agent, such as claude-cli', field: 'agent' },

@@ -3,7 +3,7 @@
 
 import type { AnswerOf, BodyOf } from '../../api/client.ts'
 import { type CommandContext, type CommandDefinition, printResult } from '../command.ts'
-import { findWorkspace, namesakesIn, noteNamesakes, projectNames, warnIfNoModels } from '../lookup.ts'
+import { findHolder, findWorkspace, namesakesIn, noteNamesakes, projectNames, warnIfNoModels } from '../lookup.ts'
 import {
   answerCommand,
   downloadCommand,
@@ -16,6 +16,7 @@ import {
 import { listedBy, usageRefusal } from '../refusal.ts'
 import {
   cleanText,
+  counted,
   limitOptions,
   readSpan,
   readTime,
@@ -28,7 +29,7 @@ import {
 } from '../values.ts'
 
 const workspace = { ...workspaceOption, parameter: 'id' } as const
-const keyId = { name: 'ID', prefix: 'key_', parameter: 'id' } as const
+const keyArgument = { name: 'KEY', parameter: 'id', find: 'key' } as const
 const listing = 'tollgate keys list'
 /** Erasing a million requests takes well under this. */
 const eraseTimeoutMs = 10 * 60_000
@@ -53,7 +54,8 @@ const workspaceCommands: readonly CommandDefinition[] = [
     async after(context, created) {
       noteNamesakes(context, 'workspace', await namesakesIn(context.api.list('listWorkspaces', {}), created))
     },
-    note: ({ id }) => `Next: tollgate wallet topup 10 --workspace ${id}\n`,
+    note: ({ id }) =>
+      `Next: tollgate wallet topup 10 --workspace ${id}\n      tollgate projects create NAME --workspace ${id}\n`,
   }),
   {
     words: ['workspaces', 'show'],
@@ -150,6 +152,9 @@ function readSharing(text: string, label: string): boolean {
   throw usageRefusal(`${label} must be yes or no.`, 'tollgate workspaces update ws_… --shares-routes yes')
 }
 
+const projectArgument = { name: 'PROJECT', isOptional: true, parameter: 'id', find: 'project' } as const
+const workspaceOfProject = { value: 'ID', help: 'where to look for the project' } as const
+
 const modelsOption = {
   value: 'LIST',
   isRepeatable: true,
@@ -180,10 +185,14 @@ const projectCommands: readonly CommandDefinition[] = [
     summary: 'lists the projects of a workspace',
     examples: ['tollgate projects', 'tollgate projects list --workspace ws_…'],
     operation: 'listProjects',
-    options: { workspace },
-    columns: async ({ clock }) => [
+    options: {
+      workspace,
+      archived: { help: 'also those that were deleted after they had been used', field: 'archived', set: true },
+    },
+    columns: async ({ clock, isSet }) => [
       'id',
       'name',
+      ...(isSet('archived') ? (['archived_at'] as const) : []),
       ['MODELS', shownModels],
       ['LIMITS', (shown) => shownState(shown, clock.now())],
       'created_at',
@@ -206,15 +215,26 @@ const projectCommands: readonly CommandDefinition[] = [
       noteNamesakes(context, 'project', await namesakesIn(context.api.list('listProjects', { id }), project))
       await warnIfNoModels(context, 'project', project.id, project.models)
     },
+    note: ({ id }) => `Next: tollgate keys create --name NAME --project ${id}\n`,
+  }),
+  answerCommand({
+    words: ['projects', 'show'],
+    summary: 'shows a project',
+    examples: ['tollgate projects show web'],
+    operation: 'getProject',
+    arguments: [projectArgument],
+    options: { workspace: workspaceOfProject },
+    listedBy: 'tollgate projects list',
+    text: (project, { clock }) => `${cleanText(project.name)}\n${renderFacts(projectFacts(project, clock.now()))}`,
   }),
   answerCommand({
     words: ['projects', 'update'],
     summary: "changes a project's name, allowlist or aliases, from the next request on",
     examples: ["tollgate projects update prj_… --models 'acme/*'", 'tollgate projects update prj_… --all-models'],
     operation: 'updateProject',
-    arguments: [{ name: 'ID', isOptional: true, parameter: 'id', find: 'project' }],
+    arguments: [projectArgument],
     options: {
-      workspace: { value: 'ID', help: workspaceOption.help },
+      workspace: workspaceOfProject,
       name: { value: 'TEXT', help: 'the new name', field: 'name' },
       models: { ...modelsOption, help: `the complete new allowlist: ${modelsOption.help}` },
       'all-models': { help: 'no allowlist: every model', field: 'models', set: null },
@@ -232,7 +252,42 @@ const projectCommands: readonly CommandDefinition[] = [
     text: (project) => projectText(project, 'changed'),
     after: (context, { id, models }) => warnIfNoModels(context, 'project', id, models),
   }),
+  answerCommand({
+    words: ['projects', 'delete'],
+    summary: 'deletes a project and revokes its keys: immediately here, within 5 s on other replicas',
+    details: `A project whose keys made requests is archived: it is not listed any more, and its requests and charges stay in
+usage and statements. This cannot be undone.`,
+    examples: ['tollgate projects delete web', 'tollgate projects delete prj_… --yes'],
+    operation: 'deleteProject',
+    arguments: [{ name: 'PROJECT', parameter: 'id', find: 'project' }],
+    options: { workspace: workspaceOfProject },
+    listedBy: 'tollgate projects list',
+    async confirm({ api }, { id = '' }) {
+      const { name } = await api.call('getProject', { id })
+      const { data } = await api.list('listKeys', { query: { project_id: id } }, Number.POSITIVE_INFINITY)
+      const working = counted(data.filter(({ status }) => status === 'active').length, 'key')
+      return `Delete project "${cleanText(name)}"? ${working} will stop working.`
+    },
+    text: ({ id, outcome, keys }) =>
+      outcome === 'archived'
+        ? `Project ${id} is archived: its requests and charges stay. ${counted(keys, 'key')} revoked.\n`
+        : `Project ${id} is deleted. ${counted(keys, 'key')} revoked.\n`,
+  }),
 ]
+
+function projectFacts(project: AnswerOf<'getProject'>, now: number) {
+  const aliases = Object.entries(project.aliases).map((pair) => pair.join('='))
+  return [
+    ['id', project.id],
+    ['workspace', project.workspace_id],
+    ['models', shownModels(project)],
+    ['aliases', aliases.join(', ') || 'none'],
+    ['limits', shownState(project, now)],
+    ['created', `${shownTime(project.created_at)} UTC`],
+    ['archived', project.archived_at === null ? undefined : `${shownTime(project.archived_at)} UTC`],
+    ['managed by', project.managed_by],
+  ] as const
+}
 
 function projectText(project: AnswerOf<'getProject'>, done: string): string {
   const [name, models] = [cleanText(project.name), cleanText(shownModels(project))]
@@ -276,7 +331,7 @@ const keyCommands: readonly CommandDefinition[] = [
     options: {
       name: { value: 'TEXT', help: 'display name; required', field: 'name', isRequired: true },
       project: { ...projectOption, parameter: 'id' },
-      workspace: { value: 'ID', help: 'where to look for the project' },
+      workspace: workspaceOfProject,
       models: { ...modelsOption, help: "narrows the project's models: ids and patterns, separated by commas" },
       from: {
         value: 'LIST',
@@ -299,24 +354,50 @@ const keyCommands: readonly CommandDefinition[] = [
       noteNamesakes(context, 'key', await namesakesIn(context.api.list('listKeys', { query: { project_id } }), key))
       await warnIfNoModels(context, 'key', project_id, models)
     },
+    note: ({ id }, { settings: { url } }) =>
+      `Use it with ${url}/v1 (OpenAI) or ${url} (Anthropic, Gemini). Next: tollgate requests --key ${id}\n`,
+  }),
+  answerCommand({
+    words: ['keys', 'show'],
+    summary: 'shows a key, without its secret',
+    examples: ['tollgate keys show ci', 'tollgate keys show key_…'],
+    operation: 'getKey',
+    arguments: [keyArgument],
+    listedBy: listing,
+    text: (key, { clock }) => {
+      const facts = renderFacts([
+        ['id', key.id],
+        ['secret', `…${key.last4}`],
+        ['status', key.status],
+        ['project', key.project_id],
+        ['models', keyModels(key)],
+        ['limits', shownState(key, clock.now())],
+        ['addresses', key.sources?.join(', ') ?? 'any'],
+        ['expires', key.expires_at === null ? 'never' : `${shownTime(key.expires_at)} UTC`],
+        ['last used', lastUse(key).replace(/^last used /, '')],
+        ['managed by', key.managed_by],
+      ])
+      return `${cleanText(key.name)}\n${facts}`
+    },
   }),
   answerCommand({
     words: ['keys', 'revoke'],
     summary: 'revokes a key permanently: immediately here, within 5 s on other replicas',
-    examples: ['tollgate keys revoke key_… --yes'],
+    details: 'A revoked key stays listed, because its requests and charges name it.',
+    examples: ['tollgate keys revoke ci', 'tollgate keys revoke key_… --yes'],
     operation: 'revokeKey',
-    arguments: [keyId],
+    arguments: [keyArgument],
     listedBy: listing,
-    confirm: (context) => questionAbout(context, 'Revoke'),
+    confirm: (context, { id = '' }) => questionAbout(context, 'Revoke', id),
     text: ({ name, last4 }) => `Key "${cleanText(name)}" (…${last4}) is revoked.\n`,
   }),
   answerCommand({
     words: ['keys', 'rotate'],
     summary: 'gives a key a new secret, shown only once',
     details: 'The old secret ends immediately, or after the overlap.',
-    examples: ['tollgate keys rotate key_…', 'tollgate keys rotate key_… --overlap 1h'],
+    examples: ['tollgate keys rotate ci', 'tollgate keys rotate key_… --overlap 1h'],
     operation: 'rotateKey',
-    arguments: [keyId],
+    arguments: [keyArgument],
     options: {
       overlap: {
         value: 'SPAN',
@@ -326,16 +407,20 @@ const keyCommands: readonly CommandDefinition[] = [
       },
     },
     listedBy: listing,
-    confirm: (context) => (context.isSet('overlap') ? undefined : questionAbout(context, 'Replace the secret of')),
+    confirm: (context, { id = '' }) =>
+      context.isSet('overlap') ? undefined : questionAbout(context, 'Replace the secret of', id),
     text: (key, context) => secretText(context, key, 'rotated'),
   }),
 ]
 
 /** Shows which key it is and when it was last used. */
-async function questionAbout({ api, first: id }: CommandContext, what: string): Promise<string> {
+async function questionAbout({ api }: CommandContext, what: string, id: string): Promise<string> {
   const key = await listedBy(listing, api.call('getKey', { id }))
-  const last = key.last_used_at === null ? 'never used' : `last used ${shownTime(key.last_used_at)} UTC`
-  return `${what} key "${cleanText(key.name)}" (…${key.last4}), ${last}?`
+  return `${what} key "${cleanText(key.name)}" (…${key.last4}), ${lastUse(key)}?`
+}
+
+function lastUse({ last_used_at: at }: AnswerOf<'getKey'>): string {
+  return at === null ? 'never used' : `last used ${shownTime(at)} UTC`
 }
 
 function secretText({ terminal }: CommandContext, key: AnswerOf<'createKey'>, done: string): string {
@@ -357,56 +442,80 @@ const limited = {
 } as const
 
 const limitFields = limitOptions((field) => field)
+const holderArgument = { name: 'KEY|PROJECT|WORKSPACE' } as const
 
 const limitCommands: readonly CommandDefinition[] = [
   {
     words: ['limits', 'show'],
     summary: 'shows the limits of a workspace, a project or a key, and how much of its spend limits is used',
-    positionals: [{ name: 'ID' }],
-    examples: ['tollgate limits show key_…'],
+    positionals: [holderArgument],
+    examples: ['tollgate limits show ci', 'tollgate limits show key_…'],
     async run(context) {
       const { limits, spend } = await findLimited(context)
       printResult(context, { ...limits, spend }, () => `${shownState({ limits, spend }, context.clock.now())}\n`)
     },
   },
   {
+    words: ['limits', 'set'],
+    summary: 'sets some limits of a workspace, a project or a key, from the next request on',
+    details: `Other limits stay as they are; "none" removes one. The tightest limit of key, project and workspace applies.`,
+    positionals: [holderArgument],
+    options: limitFields,
+    examples: ['tollgate limits set ci --rpm 60 --spend-per-day 5', 'tollgate limits set ci --rpm none'],
+    async run(context) {
+      const { body, typed } = readLimits(context, true)
+      if (Object.keys(body).length === 0) throw usageRefusal('say which limits to set.', 'tollgate limits set --help')
+      const holder = await findLimited(context)
+      await putLimits(context, holder, { body: { ...holder.limits, ...body }, typed })
+    },
+  },
+  {
     words: ['limits', 'put'],
     summary: 'replaces all limits of a workspace, a project or a key, from the next request on',
-    details: 'Limits that are not given are removed. The tightest limit of key, project and workspace applies.',
-    positionals: [{ name: 'ID' }],
+    details: `Limits that are not given are removed; tollgate limits set keeps them. The tightest limit of key, project and workspace
+applies.`,
+    positionals: [holderArgument],
     options: { ...limitFields, none: { help: 'remove all limits' } },
     examples: [
-      'tollgate limits put key_… --rpm 60 --spend-per-day 5',
+      'tollgate limits put ci --rpm 60 --spend-per-day 5',
       'tollgate limits put prj_… --user-spend-per-day 5 --tag-spend-per-month team=web=100',
       'tollgate limits put ws_… --none',
     ],
     async run(context) {
-      const body: Record<string, unknown> = {}
-      const typed: Record<string, string> = {}
-      for (const [name, { field, read }] of Object.entries(limitFields)) {
-        const text = context.text(name)
-        if (text !== undefined) body[field] = read(text, `--${name}`)
-        typed[field] = `--${name}`
-      }
-      if ((Object.keys(body).length === 0) !== context.isSet('none')) {
+      const given = readLimits(context, false)
+      if ((Object.keys(given.body).length === 0) !== context.isSet('none')) {
         throw usageRefusal('give the limits, or --none for no limits.', 'tollgate limits put --help')
       }
-      const { id, put, limits } = await findLimited(context)
-      const after = await context.api.call(put, { id, body: body as BodyOf<'putKeyLimits'>, typed })
-      printResult(context, after, () => `was  ${shownLimits(limits)}\nnow  ${shownLimits(after)}\n`)
+      await putLimits(context, await findLimited(context), given)
     },
   },
 ]
 
-async function findLimited({ api, first: id }: CommandContext) {
-  const prefix = id.slice(0, id.indexOf('_'))
-  if (prefix !== 'ws' && prefix !== 'prj' && prefix !== 'key') {
-    throw usageRefusal(
-      `"${id}" is not the id of a workspace (ws_…), a project (prj_…) or a key (key_…), and limits are found by id.`,
-      'tollgate projects list',
-    )
+/** The limits that are given, and how errors name each field. `none` as a value: no such limit. */
+function readLimits(context: CommandContext, takesNone: boolean) {
+  const body: Record<string, unknown> = {}
+  const typed: Record<string, string> = {}
+  for (const [name, { field, read }] of Object.entries(limitFields)) {
+    const text = context.text(name)
+    if (text !== undefined) body[field] = takesNone && text === 'none' ? null : read(text, `--${name}`)
+    typed[field] = `--${name}`
   }
-  const { get, put, listing: command } = limited[prefix]
+  return { body, typed }
+}
+
+async function putLimits(
+  context: CommandContext,
+  { id, put, limits }: Awaited<ReturnType<typeof findLimited>>,
+  { body, typed }: ReturnType<typeof readLimits>,
+): Promise<void> {
+  const after = await context.api.call(put, { id, body: body as BodyOf<'putKeyLimits'>, typed })
+  printResult(context, after, () => `was  ${shownLimits(limits)}\nnow  ${shownLimits(after)}\n`)
+}
+
+async function findLimited({ api, first }: CommandContext) {
+  const id = await findHolder(api, first)
+  const kind = id.startsWith('ws_') ? 'ws' : id.startsWith('prj_') ? 'prj' : 'key'
+  const { get, put, listing: command } = limited[kind]
   const { limits, spend } = await listedBy(command, api.call(get, { id }))
   return { id, put, limits, spend }
 }

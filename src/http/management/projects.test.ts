@@ -2,6 +2,7 @@ import { expect, test } from 'bun:test'
 import { forEachEngine, testWith } from '../../../test/parts/engines.ts'
 import { openManagement, type TestManagement } from '../../../test/parts/management.ts'
 import { createId } from '../../kernel/ids.ts'
+import { type RequestRow, requestColumns, writeRequests } from '../../store/request-rows.ts'
 
 // The clock of the tests stands at 1 800 000 000 s.
 const now = '2027-01-15T08:00:00.000Z'
@@ -9,6 +10,17 @@ const now = '2027-01-15T08:00:00.000Z'
 async function makeProject(management: TestManagement) {
   const workspace = await management.make('/api/workspaces', { name: 'acme' })
   return await management.make(`/api/workspaces/${workspace.id}/projects`, { name: 'web' })
+}
+
+async function writeRequest(
+  { database, clock }: TestManagement,
+  key: { id: string; project_id: string; workspace_id: string },
+) {
+  const numbers = { started_at: clock.now(), stream: 0, status: 200, total_ms: 1, estimated: 0 }
+  const empty = Object.fromEntries(requestColumns.map((column) => [column, null]))
+  const ids = { workspace_id: key.workspace_id, project_id: key.project_id, key_id: key.id, path: '/v1/messages' }
+  const row = { ...empty, ...numbers, ...ids, id: createId('req') } as RequestRow
+  await database.transaction((sql) => writeRequests(sql, database.engine, [row]))
 }
 
 async function judge({ authenticator }: TestManagement, secret: string) {
@@ -87,6 +99,115 @@ forEachEngine((engine) => {
     management.clock.advance(1000)
     expect((await management.ask('POST', `/api/keys/${id}/revoke`)).body.revoked_at).toBe(now)
     expect((await rotate()).status).toBe(400)
+  })
+
+  storeTest('deletes a project that made no request, with its keys', async (management) => {
+    const project = await makeProject(management)
+    const { id, secret } = await management.make(`/api/projects/${project.id}/keys`, { name: 'ci' })
+    await management.ask('POST', `/api/keys/${id}/rotate`, { body: { overlap_seconds: 60 } })
+    expect(await judge(management, secret)).toMatchObject({ keyId: id })
+    const ended = await management.make(`/api/projects/${project.id}/keys`, { name: 'old' })
+    await management.ask('POST', `/api/keys/${ended.id}/revoke`)
+    const deleted = await management.ask('DELETE', `/api/projects/${project.id}`)
+    expect([deleted.status, deleted.body]).toEqual([200, { id: project.id, outcome: 'deleted', keys: 1 }])
+    expect(await judge(management, secret)).toMatchObject({ code: 'UNAUTHORIZED' })
+    for (const path of [`/api/projects/${project.id}`, `/api/keys/${id}`]) {
+      expect([path, (await management.ask('GET', path)).status]).toEqual([path, 404])
+    }
+    expect((await management.ask('DELETE', `/api/projects/${project.id}`)).status).toBe(404)
+    const listed = await management.ask('GET', `/api/workspaces/${project.workspace_id}/projects?archived=true`)
+    expect(listed.body.data).toEqual([])
+    const [entry] = (await management.ask('GET', '/api/audit')).body.data
+    const details = { workspace: project.workspace_id, keys: 1 }
+    expect(entry).toMatchObject({ action: 'project.delete', object: project.id, details })
+  })
+
+  storeTest(
+    'archives a project that made requests: unlisted, named in reports, its keys refused',
+    async (management) => {
+      const project = await makeProject(management)
+      const place = `/api/workspaces/${project.workspace_id}/projects`
+      const other = await management.make(place, { name: 'web' })
+      const key = await management.make(`/api/projects/${project.id}/keys`, { name: 'ci' })
+      await writeRequest(management, key)
+      expect(await judge(management, key.secret)).toMatchObject({ keyId: key.id })
+      const answer = (keys: number) => [200, { id: project.id, outcome: 'archived', keys }]
+      const remove = async () => {
+        const { status, body } = await management.ask('DELETE', `/api/projects/${project.id}`)
+        return [status, body]
+      }
+      expect(await remove()).toEqual(answer(1))
+      expect(await judge(management, key.secret)).toMatchObject({
+        message: expect.stringContaining('revoked 2027-01-15'),
+      })
+      const idsIn = async (query: string) =>
+        (await management.ask('GET', `${place}${query}`)).body.data.map(({ id }: { id: string }) => id)
+      expect(await idsIn('')).toEqual([other.id])
+      expect(await idsIn('?archived=true')).toEqual([project.id, other.id])
+      expect((await management.ask('GET', `${place}?archived=yes`)).status).toBe(400)
+      expect((await management.ask('GET', `/api/projects/${project.id}`)).body).toEqual({
+        ...project,
+        archived_at: now,
+      })
+      expect((await management.ask('GET', `/api/keys/${key.id}`)).body).toMatchObject({ status: 'revoked', name: 'ci' })
+
+      const refused = { message: 'Project "web" was deleted 2027-01-15. Create a new project.' }
+      for (const [method, path, body] of [
+        ['POST', `/api/projects/${project.id}/keys`, { name: 'again' }],
+        ['PATCH', `/api/projects/${project.id}`, { name: 'again' }],
+      ] as const) {
+        const reply = await management.ask(method, path, { body })
+        expect([path, reply.status, reply.body.error]).toEqual([path, 400, expect.objectContaining(refused)])
+      }
+      // Again: nothing changes, and the log has one entry.
+      management.clock.advance(1000)
+      expect(await remove()).toEqual(answer(0))
+      const { data } = (await management.ask('GET', '/api/audit')).body
+      const entries = data.filter(({ action }: { action: string }) => /^project\.(archive|delete)$/.test(action))
+      const details = { workspace: project.workspace_id, keys: 1 }
+      expect(entries).toMatchObject([{ action: 'project.archive', object: project.id, details }])
+    },
+  )
+
+  storeTest('archives a project whose requests were removed after their retention', async (management) => {
+    const project = await makeProject(management)
+    const key = await management.make(`/api/projects/${project.id}/keys`, { name: 'ci' })
+    const use = { key_id: key.id, last_used_at: 1_700_000_000_000n }
+    await management.database.transaction((sql) => sql`INSERT INTO key_uses ${sql([use])}`)
+    const deleted = await management.ask('DELETE', `/api/projects/${project.id}`)
+    expect(deleted.body).toEqual({ id: project.id, outcome: 'archived', keys: 1 })
+  })
+
+  storeTest('refuses to delete a project of a file, except for config apply', async (management) => {
+    const workspace = await management.make('/api/workspaces', { name: 'acme' })
+    const headers = { 'x-tollgate-managed-by': 'file' }
+    const made = await management.ask('POST', `/api/workspaces/${workspace.id}/projects`, {
+      body: { name: 'web' },
+      headers,
+    })
+    const path = `/api/projects/${made.body.id}`
+    const refused = await management.ask('DELETE', path)
+    expect([refused.status, refused.body.error.message]).toEqual([
+      400,
+      'This project is managed by a file; change it there and run `tollgate config apply FILE`.',
+    ])
+    expect((await management.ask('DELETE', path, { headers })).status).toBe(200)
+  })
+
+  storeTest('never leaves a working key when a key is created while its project is deleted', async (management) => {
+    for (const _ of Array.from({ length: 5 })) {
+      const project = await makeProject(management)
+      const [created, deleted] = await Promise.all([
+        management.ask('POST', `/api/projects/${project.id}/keys`, { body: { name: 'late' } }),
+        management.ask('DELETE', `/api/projects/${project.id}`),
+      ])
+      expect(deleted.status).toBe(200)
+      expect([201, 404]).toContain(created.status)
+      if (created.status === 201) {
+        expect(await judge(management, created.body.secret)).toMatchObject({ code: 'UNAUTHORIZED' })
+      }
+    }
+    expect(management.defects).toEqual([])
   })
 
   test.each(['workspaces', 'projects', 'keys'] as const)('replaces all limits of %s', async (place) => {

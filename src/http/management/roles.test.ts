@@ -59,6 +59,7 @@ const table: Readonly<Record<OperationName, readonly [Row, Row, Row]>> = {
   listProjects: everyone,
   getProject: everyone,
   updateProject: admins(),
+  deleteProject: admins(200),
   putProjectLimits: admins(),
   listProjectModels: everyone,
   createKey: [all(201), all(201), no],
@@ -195,8 +196,10 @@ async function objectOf(roles: Roles, name: OperationName, column: Column, calle
   switch (kind) {
     case 'workspace':
       return place.workspaceId
-    case 'project':
-      return place.projectId
+    case 'project': {
+      if (name !== 'deleteProject') return place.projectId
+      return (await management.make(`/api/workspaces/${place.workspaceId}/projects`, { name: label })).id
+    }
     case 'key':
       return await keyOf(management, place.projectId, owner)
     case 'request':

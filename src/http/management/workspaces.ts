@@ -14,6 +14,7 @@ import type { Page, PageQuery } from '../../tenancy/management.ts'
 import {
   createProject,
   createWorkspace,
+  deleteProject,
   eraseWorkspace,
   getProject,
   getWorkspace,
@@ -93,7 +94,7 @@ export function projectHandlers({ database, invalidate, modelsOf }: RouteDepende
       },
     },
     async listProjects({ id, query, act }) {
-      const page = await listProjects(database.sql, id, pageOf(query))
+      const page = await listProjects(database.sql, id, pageOf(query), query)
       return await projectAnswers.page(database.sql, page, act.at)
     },
     getProject: async ({ id, act }) =>
@@ -102,6 +103,10 @@ export function projectHandlers({ database, invalidate, modelsOf }: RouteDepende
       async write(sql, { id, body, act }) {
         return await projectAnswers.one(sql, await updateProject(sql, id, body, act), act.at)
       },
+      committed: ({ id }) => invalidate(id),
+    },
+    deleteProject: {
+      write: async (sql, { id, act }) => await deleteProject(sql, id, act),
       committed: ({ id }) => invalidate(id),
     },
     listProjectModels: async ({ id }) => listAnswer(await modelsOf(await getProject(database.sql, id))),
@@ -189,7 +194,7 @@ async function* exportPieces(
   yield line('workspace', await workspaceAnswers.one(sql, workspace, now))
   yield line('wallet', walletAnswer(await ledger.wallet(id)))
   const objects: string[] = [id]
-  for await (const project of everyItem((page) => listProjects(sql, id, page))) {
+  for await (const project of everyItem((page) => listProjects(sql, id, page, { archived: 'true' }))) {
     objects.push(project.id)
     yield line('project', await projectAnswers.one(sql, project, now))
   }

@@ -103,7 +103,9 @@ CREATE TABLE projects (
   aliases TEXT,
   created_at BIGINT NOT NULL,
   limits TEXT,
-  managed_by TEXT NOT NULL DEFAULT 'api'
+  managed_by TEXT NOT NULL DEFAULT 'api',
+  -- When a project that was used was deleted; its keys are refused from then on. NULL = in use.
+  archived_at BIGINT
 );
 
 CREATE INDEX projects_by_workspace ON projects (workspace_id, id);

@@ -81,7 +81,7 @@ export async function readKeys(
       request: requests.find(({ key_id }) => key_id === apiKey.id),
       spent: stats?.groups.find((group) => group.id === apiKey.id)?.cost,
     }))
-  return { projects, rows }
+  return { projects: projects.filter(({ archived_at: archived }) => archived === null), rows }
 }
 
 /** Shows a new secret, then reloads the page behind it. */

@@ -15,7 +15,7 @@ import { type Action, Actions, Card, DetailHead, emptyState, QueryView, RowMenu,
 import { Moment, useMay, useViewer } from './context.tsx'
 import { type Row as KeyRow, keyColumns, keyPath, readKeys } from './keys-page.tsx'
 import { LimitsDialog, LimitsList } from './limits.tsx'
-import { useConsolePath, useTitle } from './navigation.ts'
+import { navigate, useConsolePath, useTitle } from './navigation.ts'
 import { FormDialog, useOverlay } from './overlay.tsx'
 import { RecentRequests, UsageCard } from './usage-card.tsx'
 import { projectYaml, readOwnKeyModels, readProjectsOf } from './workspace-data.ts'
@@ -53,12 +53,18 @@ async function readProjects(id: string | undefined, mayReadCredentials: boolean)
 }
 
 /** What the viewer may do with a project. */
-function useProjectActions({ entries, isComplete }: Pick<ProjectsData, 'entries' | 'isComplete'>, onDone: () => void) {
-  const { open } = useOverlay()
+function useProjectActions(
+  { entries, isComplete }: Pick<ProjectsData, 'entries' | 'isComplete'>,
+  onDone: () => void,
+  onDeleted = onDone,
+) {
+  const { open, ask } = useOverlay()
   const may = useMay()
-  return (project: Project): readonly Action[] => {
-    const { name, workspace_id: workspaceId } = project
-    if (project.managed_by === 'file' || !may('updateProject', workspaceId)) return []
+  return ({ project, keys }: Row): readonly Action[] => {
+    const { id, name, workspace_id: workspaceId } = project
+    const isFixed = project.managed_by === 'file' || project.archived_at !== null
+    if (isFixed || !may('updateProject', workspaceId)) return []
+    const working = keys.filter(({ status }) => status === 'active').length
     return [
       {
         label: 'Models',
@@ -69,6 +75,20 @@ function useProjectActions({ entries, isComplete }: Pick<ProjectsData, 'entries'
         label: 'Limits',
         name: `Limits of ${name}`,
         run: () => open(<LimitsDialog kind="project" holder={project} onDone={onDone} />),
+      },
+      {
+        label: 'Delete',
+        name: `Delete ${name}`,
+        look: 'danger',
+        run: () =>
+          ask({
+            title: `Delete ${name}?`,
+            intro: `All requests with its ${countOf(working, 'active key')} will be refused. This cannot be undone. Its requests and charges stay in usage and statements.`,
+            label: 'Delete project',
+            cancelLabel: 'Keep project',
+            send: () => callApi('deleteProject', { id }),
+            onDone: onDeleted,
+          }),
       },
     ]
   }
@@ -103,7 +123,7 @@ function ProjectList({ data, workspaceId, onDone }: ProjectListProps) {
       row.project.managed_by === 'file' ? (
         <FileCopy {...row} />
       ) : (
-        <RowMenu name={row.project.name} actions={actionsOf(row.project)} />
+        <RowMenu name={row.project.name} actions={actionsOf(row)} />
       ),
   }
   return (
@@ -125,7 +145,7 @@ function ProjectList({ data, workspaceId, onDone }: ProjectListProps) {
             ...columns.slice(1),
             ...(mayChange ? [actions] : []),
           ]}
-          rows={rows}
+          rows={rows.filter(({ project }) => project.archived_at === null)}
           keyOf={({ project }) => project.id}
           hrefOf={({ project }) => `${sectionPath('projects', project.workspace_id)}/${project.id}`}
           empty={emptyState(
@@ -200,7 +220,7 @@ function ProjectDetails({ row, data, keys, onDone }: ProjectDetailsProps) {
   const { project, workspace, entries } = row
   const to = useConsolePath()
   useTitle(project.name)
-  const actions = useProjectActions(data, onDone)(project)
+  const actions = useProjectActions(data, onDone, () => navigate(to('projects')))(row)
   const aliases = Object.entries(project.aliases)
   return (
     <>
@@ -237,6 +257,9 @@ function ProjectDetails({ row, data, keys, onDone }: ProjectDetailsProps) {
             ),
           ],
           ['Created', <Moment key="created" at={project.created_at} isDay />],
+          ...(project.archived_at === null
+            ? []
+            : ([['Deleted', <Moment key="deleted" at={project.archived_at} isDay />]] as const)),
         ]}
       />
       {project.models !== null && (

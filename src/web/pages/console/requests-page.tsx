@@ -386,7 +386,7 @@ function ModelField({ model, onChoose }: { readonly model: string; onChoose(mode
 /** Projects of one workspace; all workspaces together would have too many. */
 function ProjectField({ project, onChoose }: { readonly project: string; onChoose(project: string): void }) {
   const { current } = useWorkspaces()
-  const call = current && { id: current.id, query: { limit: 200 } }
+  const call = current && { id: current.id, query: { limit: 200, archived: 'true' } as const }
   const projects = useApi('listProjects', call).value?.data ?? []
   const isListed = project === '' || projects.some(({ id }) => id === project)
   const options = [

@@ -16,10 +16,12 @@ export interface OwnKeyModels {
   readonly isComplete: boolean
 }
 
-/** A workspace and its projects; without an id, all of them. */
+/** A workspace and its projects, archived ones included; without an id, all of them. */
 export async function readProjectsOf(id: string | undefined) {
   const workspaces = id === undefined ? await callForAll('listWorkspaces', {}) : [await callApi('getWorkspace', { id })]
-  const projects = await Promise.all(workspaces.map((workspace) => callForAll('listProjects', { id: workspace.id })))
+  const projects = await Promise.all(
+    workspaces.map(({ id: each }) => callForAll('listProjects', { id: each, query: { archived: 'true' } })),
+  )
   return { workspaces, projects: projects.flat() }
 }
 
