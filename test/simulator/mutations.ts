@@ -1,5 +1,7 @@
-// Deliberate mistakes, each of which the simulator must catch within few seeds. A new one is a row: the text it replaces
+// Deliberate mistakes, each of which the simulator must catch within a few hundred seeds. A new one is a row: the text it replaces
 // must stand in the file exactly once, and the engine is the one whose code it is in.
+
+import type { Plan } from './plan.ts'
 
 export interface Edit {
   /** Under src. */
@@ -12,8 +14,8 @@ export interface Mutation {
   readonly name: string
   readonly engine: 'embedded' | 'shared'
   readonly edits: readonly Edit[]
-  /** Where the seeds start, if the mistake shows rarely. */
-  readonly firstSeed?: number
+  /** Whether the mistake can show in the world of a seed, if that is rare. */
+  mayShow?(plan: Plan): boolean
   /** The mistake is in the disk and not in the code. */
   readonly acknowledgesEarly?: boolean
 }
@@ -44,6 +46,9 @@ export const mutations: readonly Mutation[] = [
   {
     name: 'a correction sets aside nothing of what it takes',
     engine: 'embedded',
+    // Others must want what is taken.
+    mayShow: ({ actors, wallets, funds }) =>
+      wallets === 1 && funds < 6_000n && actors.filter((kind) => kind === 'correct').length > 1,
     edits: [
       {
         file: 'ledger/embedded/embedded-ledger.ts',
@@ -128,8 +133,8 @@ export const mutations: readonly Mutation[] = [
   {
     name: 'a commit that could not be synced is reported as not written',
     engine: 'embedded',
-    // It takes an outage of syncs, a settlement that was given up in it, and a crash before its end.
-    firstSeed: 180,
+    // It takes an outage in which a settlement is given up, and a crash before its end.
+    mayShow: ({ troubles }) => troubles.some(({ kind, lastsMs }) => kind === 'outage' && lastsMs > 40_000),
     edits: [
       { file: 'ledger/embedded/embedded-ledger.ts', from: /if \(mayBeWritten\(thrown\)\)/, to: 'if (thrown === 0)' },
     ],
