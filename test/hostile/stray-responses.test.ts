@@ -6,6 +6,7 @@ import { startGateway, stopAll } from '../parts/gateway.ts'
 import { adminToken } from '../parts/manage.ts'
 import { chat } from '../parts/surfaces.ts'
 import { connectionsRested, startUpstream, type UpstreamHandler } from '../parts/upstream.ts'
+import { runStrays, type StrayResult, strayKinds } from './strays.ts'
 
 const answerTo = (prompt: string): string => {
   const message = { role: 'assistant', content: `answer to ${prompt}` }
@@ -40,6 +41,21 @@ ${upstreams.map((_, i) => `  - { id: stray/m${i}, price: { input: "0.01", output
 `,
 })
 afterAll(() => stopAll(gateway, ...upstreams))
+
+// The short version of `npm run besiege -- --strays 6000`, without those of which docs/security.md says that the first may
+// be taken for another answer on the same credential.
+test('U7: no stray response, whole or streamed, early or late, reaches another tenant', async () => {
+  const kinds = Object.keys(strayKinds).filter((kind) => !/^(25|60) ms/.test(kind))
+  const results: StrayResult[] = []
+  await runStrays(kinds, 40, (result) => void results.push(result))
+  expect(results).toHaveLength(kinds.length)
+  for (const { kind, own, otherTenants, otherRequests, refused, noticed } of results) {
+    // Every fifth call is refused there.
+    const expected = kind.includes('refusal') ? 32 : 40
+    expect([kind, own, otherTenants, otherRequests, refused]).toEqual([kind, expected, 0, 0, 40 - expected])
+    expect([kind, noticed > 0]).toEqual([kind, true])
+  }
+})
 
 const workers = 8
 const callsEach = 30
