@@ -44,10 +44,10 @@ const openPauseMs = 10
 
 /**
  * The log of a process that was killed may have commits whose sync failed: readable now, but never written to the disk. They
- * are moved to the database and synced before anything is committed behind them. Fails if that cannot be synced; a program
- * that reads the database just now prevents it, and is not waited for longer than the busy timeout.
+ * are moved to the database and synced before anything is committed behind them. Fails if that cannot be synced. A program
+ * that uses the database just now prevents it: it is not waited for, because a command may be opening that of a gateway.
  */
-const emptyLog = 'PRAGMA wal_checkpoint(TRUNCATE)'
+const emptyLog = 'PRAGMA busy_timeout = 0; PRAGMA fullfsync = ON; PRAGMA wal_checkpoint(TRUNCATE)'
 
 let connection: Database | undefined
 const journal = new JournalTable((text) => opened().prepare(text))
@@ -79,8 +79,8 @@ function answer(question: WriterQuestion): WriterAnswer {
   switch (question.kind) {
     case 'open':
       connection = new Database(question.file, { readwrite: true, safeIntegers: true })
+      retryWhileBusy(() => connection?.run(emptyLog))
       retryWhileBusy(() => connection?.run(question.settings))
-      connection.run(emptyLog)
       return { kind: 'done' }
     case 'run': {
       using once = opened().prepare(question.text)
