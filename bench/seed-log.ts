@@ -36,6 +36,7 @@ type Row = RequestRow | Readonly<Record<string, string | number | null>>
 
 const spanMs = 30 * 86_400_000
 const portion = 5_000
+const sumsPortion = 50_000
 const modelsUsual = 40
 /** Nano-dollars of each charge; the wallets get as much back, so that their balances stay true. */
 const charge = 25_000
@@ -47,7 +48,7 @@ export const seededModel = (at: number): string => `acme/model-${at}`
 
 export async function seedLog(seed: Seed): Promise<void> {
   const writer = seed.url === undefined ? openFile(seed.dataFolder) : openServer(seed.url)
-  const sums = new HourSums()
+  const sums: HourSums[] = []
   const end = systemClock.now() - 5_000
   const idOf = (at: number): string => {
     const id = firstIdAt(Math.floor(end - spanMs + (spanMs * at) / seed.requests))
@@ -59,7 +60,10 @@ export async function seedLog(seed: Seed): Promise<void> {
     const startOf = (at: number): number => Math.floor(end - spanMs + (spanMs * at) / seed.requests)
     const rows = places.map((at) => requestRow(idOf(at), startOf(at), at, seed))
     await writer.insert('requests', rows)
-    for (const row of rows) sums.add(requestValues(row))
+    // So many hours fit into one statement.
+    const current = from % sumsPortion === 0 ? new HourSums() : sums.pop()
+    for (const row of rows) current?.add(requestValues(row))
+    if (current) sums.push(current)
     seed.progress(`${from + size} of ${seed.requests} requests written`)
   }
   await writer.insert('fundings', refunds(seed, end))
@@ -203,12 +207,14 @@ function openServer(url: string): Writer {
 }
 
 /** The sums that the gateway writes with every request. */
-async function writeAllSums({ url, dataFolder }: Seed, sums: HourSums): Promise<void> {
+async function writeAllSums({ url, dataFolder }: Seed, all: readonly HourSums[]): Promise<void> {
   const database = await openDatabase({ url, dataFolder })
   // Without the time limit of a usual transaction.
-  await database.schemaTransaction(async (sql) => {
-    await writeHours(sql, database.engine, sums)
-    await foldHours(sql, database.engine, systemClock.now(), Number.MAX_SAFE_INTEGER)
-  })
+  for (const sums of all) {
+    await database.schemaTransaction(async (sql) => {
+      await writeHours(sql, database.engine, sums)
+      await foldHours(sql, database.engine, systemClock.now(), Number.MAX_SAFE_INTEGER)
+    })
+  }
   await database.close()
 }

@@ -102,6 +102,7 @@ export const endpoints = {
   // The provider's bills, which only the operator may see.
   getMargin: ['GET', '/api/margin', operators],
   getUsage: ['GET', '/api/usage', readersAndOwners],
+  estimateReport: ['GET', '/api/usage/estimate', readersAndOwners],
 
   listAlerts: ['GET', '/api/alerts', readers],
   createWebhook: ['POST', '/api/webhooks', admins],

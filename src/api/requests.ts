@@ -252,13 +252,17 @@ const usageSums = {
 
 export const usageGroupsMax = 1000
 
+const logFrom = time
+  .nullable()
+  .describe(
+    'When the oldest request in the log started, if what retention removed before is not included. null = it is, because the answer comes from sums, or the log is empty.',
+  )
+
 const reportSchema = <Sums extends z.ZodRawShape>(sums: Sums) =>
   z.object({
     from: time,
     to: time,
-    log_from: time
-      .nullable()
-      .describe('When the oldest request in the log started. What retention removed before is not included.'),
+    log_from: logFrom,
     total: z.object(sums),
     groups: z
       .array(
@@ -303,7 +307,7 @@ const usageSeriesSchema = z.object({
   from: time,
   to: time,
   interval: z.enum(Object.keys(seriesIntervals) as (keyof typeof seriesIntervals)[]),
-  log_from: time.nullable().describe('When the oldest request in the log started.'),
+  log_from: logFrom,
   total: z.object(seriesFields),
   series: z
     .array(
@@ -347,6 +351,11 @@ const marginReportSchema = reportSchema({
   margin: usd.describe('`charged` − `charged_without_cost` − `upstream_cost`; may be negative.'),
   requests_without_cost: z.number().describe('Charged requests on routes without a known cost.'),
   charged_without_cost: usd.describe('Their charges, which the margin does not count.'),
+})
+
+const estimateSchema = z.object({
+  rows: z.number().describe('Rows of the request log that have to be read; the rest of the report comes from sums.'),
+  seconds: z.number().describe('How long that will take, roughly.'),
 })
 
 export type UsageReport = z.input<typeof usageReportSchema>
@@ -399,6 +408,22 @@ export const requestOperations = {
     summary: 'Sums up the request log by model, route, session, tag and other groups, with what prompt caches saved.',
     query: z.strictObject({ ...usagePeriod, group_by: usageGroupsField('model'), ...usageFilters }),
     answer: usageReportSchema,
+  },
+  estimateReport: {
+    summary:
+      'Says how long a report will take: how many rows of the request log it reads. A report stops when its caller disconnects.',
+    query: z.strictObject({
+      report: z
+        .enum(['usage', 'margin', 'series', 'facets'], must('usage, margin, series or facets'))
+        .default('usage')
+        .describe('Which report; the other parameters are those of the report.'),
+      ...requestFilters,
+      ...usagePeriod,
+      group_by: z.string().max(1000).optional(),
+      interval: z.enum(Object.keys(seriesIntervals) as (keyof typeof seriesIntervals)[]).optional(),
+      utc_offset_minutes: z.coerce.number().int().min(-840).max(840).default(0),
+    }),
+    answer: estimateSchema,
   },
   getUsageSeries: {
     summary:

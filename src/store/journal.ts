@@ -5,13 +5,14 @@
 
 import { SQLiteError } from 'bun:sqlite'
 import {
-  addToHour,
+  type AddedTable,
   HourSums,
-  hourColumns,
+  hourTable,
   type RequestRow,
   type RequestValues,
   requestColumns,
   requestValues,
+  sumTable,
 } from './request-rows.ts'
 
 export interface Journal {
@@ -35,7 +36,7 @@ export interface RefusedCharge {
 }
 
 /** Matches statements that read a table which `apply` writes to, or a view of it: the journal has to be applied before they run. */
-export const appliedTables = /\b(requests|charges|transfers|balances|budgets|request_hours)\b/
+export const appliedTables = /\b(requests|charges|transfers|balances|budgets|request_hours|request_sums)\b/
 
 type BoundValue = string | number | bigint | null
 
@@ -47,6 +48,8 @@ export interface JournalStatement {
 }
 
 const marks = (count: number) => Array(count).fill('?').join(', ')
+const addTo = ({ table, columns, onConflict }: AddedTable) =>
+  `INSERT INTO ${table} (${columns.join(', ')}) VALUES (${marks(columns.length)})${onConflict}`
 const indexOf = (name: keyof RequestRow) => requestColumns.indexOf(name)
 const [idAt, workspaceAt, chargeAt] = [indexOf('id'), indexOf('workspace_id'), indexOf('charge')]
 const budgetsAt = indexOf('budgets')
@@ -68,7 +71,8 @@ const texts = {
   pay: 'UPDATE balances SET posted = posted - ? WHERE account_id = ?',
   spend: `INSERT INTO budgets (spent, scope_id, time_window, held) VALUES (?, ?, ?, 0)
     ON CONFLICT (scope_id, time_window) DO UPDATE SET spent = budgets.spent + excluded.spent`,
-  addHour: `INSERT INTO request_hours (${hourColumns.join(', ')}) VALUES (${marks(hourColumns.length)})${addToHour}`,
+  addHour: addTo(hourTable),
+  addSession: addTo(sumTable),
 }
 type Statements = Readonly<Record<keyof typeof texts, JournalStatement>>
 
@@ -219,7 +223,7 @@ function applyAlone(statements: Statements, request: RequestValues): RefusedChar
   }
 }
 
-/** Rows first, then one statement for each balance, budget and hour that several requests may change. */
+/** Rows first, then one statement for each balance, budget, hour and session that several requests may change. */
 function applyTogether(statements: Statements, requests: readonly RequestValues[]): void {
   const payments = new Map<string, bigint>()
   const spent = new Map<string, bigint>()
@@ -243,7 +247,8 @@ function applyTogether(statements: Statements, requests: readonly RequestValues[
     if (statements.pay.run(amount, wallet).changes !== 1) throw new Error(`there is no balance of ${wallet}`)
   }
   for (const [name, amount] of spent) statements.spend.run(amount, ...name.split(' '))
-  for (const values of hours.rows()) statements.addHour.run(...values)
+  for (const values of hours.hours()) statements.addHour.run(...values)
+  for (const values of hours.sessions()) statements.addSession.run(...values)
 }
 
 /** BUSY, LOCKED, NOMEM, READONLY, IOERR, CORRUPT, FULL, CANTOPEN, NOTADB: the next request would meet them too. */

@@ -1,6 +1,7 @@
-// Rows of `requests` and the sums over them. A request is added to its hour (of its key and model) in the transaction that
-// writes its row: that of its charge, or of the log for a request that was not charged. So the sums are exact at any
-// moment, also after a crash. Hours that are over are moved to the sums that charts read; readers add up both.
+// Rows of `requests` and the sums over them. A request is added to its hour (of its key, model, route, cause and agent) and to
+// its session in the transaction that writes its row: that of its charge, or of the log for a request that was not charged.
+// So the sums are exact at any moment, also after a crash. Hours that are over are moved to the sums that reports read;
+// readers add up both.
 
 import { insertList, portionsOf, templateOf } from './insert-rows.ts'
 import type { Engine, Sql, SqlValue } from './sql.ts'
@@ -71,6 +72,7 @@ export function requestValues(row: RequestRow): RequestValues {
   return values
 }
 
+/** What charts show. */
 export interface Figures {
   requests: bigint
   errors: bigint
@@ -87,8 +89,15 @@ export interface Figures {
 export const firstEventBounds = [25, 50, 100, 200, 350, 500, 750, 1000, 1500, 2500, 5000, 10_000, 30_000] as const
 
 const firstEventColumns: readonly string[] = [...firstEventBounds.map((bound) => `first_${bound}`), 'first_later']
-export const figureColumns: readonly string[] = [
+export const chartColumns: readonly string[] = [
   ...['requests', 'errors', 'input_tokens', 'cache_read_tokens', 'output_tokens', 'charge'],
+  ...firstEventColumns,
+]
+/** In the order of `figuresOf`. */
+const figureColumns: readonly string[] = [
+  ...['requests', 'errors', 'estimated'],
+  ...['input_tokens', 'cache_read_tokens', 'cache_write_tokens', 'cache_write_1h_tokens', 'output_tokens'],
+  ...['charge', 'cache_saved', 'upstream_cost', 'uncosted', 'uncosted_charges'],
   ...firstEventColumns,
 ]
 
@@ -98,19 +107,37 @@ const addFiguresTo = (table: string, key: readonly string[]) =>
     .map((name) => `${name} = ${table}.${name} + excluded.${name}`)
     .join(', ')}`
 
-export const hourColumns: readonly string[] = [
-  ...['start_at', 'key_id', 'model', 'workspace_id', 'project_id'],
-  ...figureColumns,
-]
-export const addToHour = addFiguresTo('request_hours', ['start_at', 'key_id', 'model'])
-
+const hourKey = ['start_at', 'key_id', 'model', 'route', 'cause', 'agent']
 const sumKey = ['grain', 'series', 'workspace_id', 'start_at', 'subject']
-const sumColumns: readonly string[] = [...sumKey, ...figureColumns]
-const addToSum = addFiguresTo('request_sums', sumKey)
+
+export interface AddedTable {
+  readonly table: string
+  readonly columns: readonly string[]
+  readonly onConflict: string
+}
+
+/** The tables that requests are added to. */
+export const hourTable: AddedTable = {
+  table: 'request_hours',
+  columns: [...hourKey, 'workspace_id', 'project_id', ...figureColumns],
+  onConflict: addFiguresTo('request_hours', hourKey),
+}
+export const sumTable: AddedTable = {
+  table: 'request_sums',
+  columns: [...sumKey, ...figureColumns],
+  onConflict: addFiguresTo('request_sums', sumKey),
+}
 
 export const grainMs = { hour: 3_600_000, day: 86_400_000 } as const
 const grains = ['hour', 'day'] as const
-export type Series = 'total' | 'model' | 'project' | 'key'
+export type Series = 'total' | 'model' | 'project' | 'key' | 'route' | 'cause' | ClientSeries
+
+/**
+ * Series by a name that the client chose. They have no sums over all workspaces, so that those of an erased workspace can be
+ * deleted. A session is over after some hours, so a sum by day would save nothing, and each request is added to its session directly.
+ */
+export const clientSeries = ['agent', 'session'] as const
+type ClientSeries = (typeof clientSeries)[number]
 
 /** In the column of the workspace: the sum over all of them. */
 export const allWorkspaces = ''
@@ -146,121 +173,150 @@ export function figuresFromRow(row: Readonly<Record<string, bigint>>): Figures {
 
 /** The index of each value in a row. */
 const at = Object.fromEntries(requestColumns.map((name, index) => [name, index])) as Record<keyof RequestRow, number>
-const [requestsAt, errorsAt, inputAt, cacheReadAt, outputAt, chargeAt, firstEventsAt] = [5, 6, 7, 8, 9, 10, 11] as const
-const noCounts = figureColumns.map(() => 0)
+type SummedValue = RowValue | bigint
 
-type HourValue = RowValue | bigint
+/** A row of a table of sums. */
+interface SumRow {
+  readonly key: readonly RowValue[]
+  /** Columns that follow from the key. */
+  readonly more: readonly RowValue[]
+  /** In the order of `figureColumns`. */
+  readonly figures: (number | bigint)[]
+}
 
-/** Adds up the requests of a batch, so that each row of `request_hours` is written once. */
+/** `ok`, or the cause, or else the code in lower case. */
+function causeOf(request: RequestValues): string {
+  return String(request[at.cause] ?? request[at.code] ?? 'ok').toLowerCase()
+}
+
+/** What one request adds, in the order of `figureColumns`. */
+function figuresOf(request: RequestValues): readonly number[] {
+  const charge = request[at.charge] ?? null
+  const isUncosted = charge !== null && request[at.upstream_cost] === null
+  const firstEventMs = request[at.first_event_ms] ?? null
+  const place = firstEventBounds.findIndex((bound) => Number(firstEventMs) <= bound)
+  return [
+    1,
+    request[at.code] === null ? 0 : 1,
+    Number(request[at.estimated]),
+    Number(request[at.input_tokens]),
+    Number(request[at.cache_read_tokens]),
+    Number(request[at.cache_write_tokens]),
+    Number(request[at.cache_write_1h_tokens]),
+    Number(request[at.output_tokens]),
+    Number(charge),
+    Number(request[at.cache_saved]),
+    charge === null ? 0 : Number(request[at.upstream_cost]),
+    isUncosted ? 1 : 0,
+    isUncosted ? Number(charge) : 0,
+    ...firstEventColumns.map((_, index) =>
+      firstEventMs !== null && index === (place < 0 ? firstEventBounds.length : place) ? 1 : 0,
+    ),
+  ]
+}
+
+/** The sum of a batch may be more than 2^53. */
+function exactSum(sum: number | bigint, more: number): number | bigint {
+  if (typeof sum === 'bigint') return sum + BigInt(more)
+  return Number.isSafeInteger(sum + more) ? sum + more : BigInt(sum) + BigInt(more)
+}
+
+/** Adds up the requests of a batch, so that each row of `request_hours`, and each session's sum, is written once. */
 export class HourSums {
-  /** Values in the order of `hourColumns`. */
-  readonly #hours = new Map<string, HourValue[]>()
+  readonly #hours = new Map<string, SumRow>()
+  readonly #sessions = new Map<string, SumRow>()
 
-  add(request: RequestValues): void {
-    const hour = this.#hourOf(request)
-    increase(hour, requestsAt, 1)
-    if (request[at.code] !== null) increase(hour, errorsAt, 1)
-    increase(hour, inputAt, Number(request[at.input_tokens]))
-    increase(hour, cacheReadAt, Number(request[at.cache_read_tokens]))
-    increase(hour, outputAt, Number(request[at.output_tokens]))
-    // The sum of a batch may be more than 2^53.
-    hour[chargeAt] = BigInt(hour[chargeAt] ?? 0) + BigInt(request[at.charge] ?? 0)
-    const firstEventMs = request[at.first_event_ms]
-    if (typeof firstEventMs !== 'number') return
-    const index = firstEventBounds.findIndex((bound) => firstEventMs <= bound)
-    increase(hour, firstEventsAt + (index < 0 ? firstEventBounds.length : index), 1)
-  }
-
-  /** A request that was added before is an error after all (1), or none (-1). */
-  correctErrors(request: RequestValues, by: 1 | -1): void {
-    increase(this.#hourOf(request), errorsAt, by)
-  }
-
-  /** Sorted, so that replicas which add to the same rows do not deadlock. */
-  rows(): readonly (readonly HourValue[])[] {
-    return [...this.#hours].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, values]) => values)
-  }
-
-  #hourOf(request: RequestValues): HourValue[] {
+  /** `sign`: -1 takes a request away that was added before. */
+  add(request: RequestValues, sign: 1 | -1 = 1): void {
+    const figures = figuresOf(request)
     const startedAt = Number(request[at.started_at])
     const startAt = startedAt - (startedAt % grainMs.hour)
-    const [keyId, model] = [request[at.key_id] ?? '', request[at.model] ?? '']
-    const name = `${startAt} ${keyId} ${model}`
-    let hour = this.#hours.get(name)
-    if (!hour) {
-      hour = [startAt, keyId, model, request[at.workspace_id] ?? '', request[at.project_id] ?? '', ...noCounts]
-      this.#hours.set(name, hour)
-    }
-    return hour
+    const workspaceId = request[at.workspace_id] ?? ''
+    const [keyId, model, agent] = [request[at.key_id] ?? '', request[at.model] ?? '', request[at.agent] ?? '']
+    const hour = [startAt, keyId, model, routeOf(request), causeOf(request), agent]
+    addTo(this.#hours, { key: hour, more: [workspaceId, request[at.project_id] ?? ''] }, figures, sign)
+    const session = request[at.session] ?? null
+    if (session === null) return
+    addTo(this.#sessions, { key: ['hour', 'session', workspaceId, startAt, session], more: [] }, figures, sign)
+  }
+
+  /** In the order of the columns of `hourTable`, sorted, so that replicas which add to the same rows do not deadlock. */
+  hours(): readonly (readonly SummedValue[])[] {
+    return sortedRows(this.#hours)
+  }
+
+  /** In the order of the columns of `sumTable`, sorted. */
+  sessions(): readonly (readonly SummedValue[])[] {
+    return sortedRows(this.#sessions)
   }
 }
 
-function increase(hour: HourValue[], index: number, by: number): void {
-  hour[index] = Number(hour[index]) + by
+/** As reports show it; empty = no route was tried. */
+function routeOf(request: RequestValues): string {
+  const provider = request[at.provider] ?? null
+  return provider === null ? '' : `${provider} ${request[at.upstream_model] ?? ''}`
 }
 
+function addTo(
+  rows: Map<string, SumRow>,
+  { key, more }: Pick<SumRow, 'key' | 'more'>,
+  figures: readonly number[],
+  sign: 1 | -1,
+): void {
+  // No text of a row contains NUL.
+  const name = key.join('\0')
+  let row = rows.get(name)
+  if (!row) {
+    row = { key, more, figures: figures.map(() => 0) }
+    rows.set(name, row)
+  }
+  for (const [index, figure] of figures.entries()) {
+    if (figure !== 0) row.figures[index] = exactSum(row.figures[index] ?? 0, sign * figure)
+  }
+}
+
+function sortedRows(rows: ReadonlyMap<string, SumRow>): readonly (readonly SummedValue[])[] {
+  const sorted = [...rows].sort(([a], [b]) => (a < b ? -1 : 1))
+  return sorted.map(([, { key, more, figures }]) => [...key, ...more, ...figures])
+}
+
+/** Hours before sessions in every transaction, so that replicas do not deadlock. */
 export async function writeHours(sql: Sql, engine: Engine, sums: HourSums): Promise<void> {
-  await addRows(sql, engine, { table: 'request_hours', columns: hourColumns, onConflict: addToHour }, sums.rows())
+  await addRows(sql, engine, hourTable, sums.hours())
+  await addRows(sql, engine, sumTable, sums.sessions())
 }
 
-/** Requests of one hour, key and model. A key belongs to one project and one workspace. */
+/** Requests of one hour with the same key, model, route, cause and agent. A key belongs to one project and one workspace. */
 interface HourBucket {
   readonly startAt: number
-  readonly keyId: string
-  readonly model: string
   readonly workspaceId: string
-  readonly projectId: string
-  readonly figures: Figures
+  readonly subjects: Readonly<Record<Exclude<Series, 'session'>, string>>
+  /** In the order of `figureColumns`. */
+  readonly figures: readonly bigint[]
 }
 
 /** Adds hours to the sums that charts read: by hour and day, for each series, of their workspace and of all workspaces. */
 async function writeSums(sql: Sql, engine: Engine, hours: Iterable<HourBucket>): Promise<void> {
-  const sums = new Map<string, { readonly key: readonly SqlValue[]; readonly figures: Figures }>()
-  for (const { startAt, workspaceId, projectId, keyId, model, figures } of hours) {
-    const subjects: Readonly<Record<Series, string>> = { total: '', model, project: projectId, key: keyId }
+  const sums = new Map<string, { readonly key: readonly SqlValue[]; readonly figures: bigint[] }>()
+  for (const { startAt, workspaceId, subjects, figures } of hours) {
     for (const grain of grains) {
       const start = startAt - (startAt % grainMs[grain])
       for (const [series, subject] of Object.entries(subjects)) {
-        for (const workspace of [workspaceId, allWorkspaces]) {
+        for (const workspace of series === 'agent' ? [workspaceId] : [workspaceId, allWorkspaces]) {
           const name = `${grain} ${series} ${workspace} ${start} ${subject}`
           const sum = sums.get(name) ?? {
             key: [grain, series, workspace, BigInt(start), subject],
-            figures: noFigures(),
+            figures: figures.map(() => 0n),
           }
-          addFigures(sum.figures, figures)
+          for (const [index, figure] of figures.entries()) sum.figures[index] = (sum.figures[index] ?? 0n) + figure
           sums.set(name, sum)
         }
       }
     }
   }
   const rows = [...sums].sort(([a], [b]) => (a < b ? -1 : 1))
-  const values = rows.map(
-    ([
-      ,
-      {
-        key,
-        figures: { firstEvents, ...counts },
-      },
-    ]) => [
-      ...key,
-      ...[
-        counts.requests,
-        counts.errors,
-        counts.inputTokens,
-        counts.cacheReadTokens,
-        counts.outputTokens,
-        counts.charge,
-      ],
-      ...firstEvents,
-    ],
-  )
-  await addRows(sql, engine, { table: 'request_sums', columns: sumColumns, onConflict: addToSum }, values)
-}
-
-interface AddedTable {
-  readonly table: string
-  readonly columns: readonly string[]
-  readonly onConflict: string
+  const values = rows.map(([, { key, figures }]) => [...key, ...figures])
+  await addRows(sql, engine, sumTable, values)
 }
 
 async function addRows(
@@ -278,6 +334,9 @@ async function addRows(
   }
 }
 
+type HourRow = Readonly<Record<string, bigint>> &
+  Readonly<Record<'key_id' | 'model' | 'route' | 'cause' | 'agent' | 'workspace_id' | 'project_id', string>>
+
 /** How many hours are moved in one transaction: a few milliseconds of writing. */
 export const foldMax = 100
 
@@ -286,16 +345,19 @@ export const foldMax = 100
  * hour again and is moved by the next call. Any number of replicas may do this at the same time.
  */
 export async function foldHours(sql: Sql, engine: Engine, before: number, max = foldMax): Promise<number> {
-  const rows = await sql<Readonly<Record<string, bigint>> & Readonly<Record<'key_id' | 'model', string>>>`
-    DELETE FROM request_hours WHERE (start_at, key_id, model) IN (SELECT start_at, key_id, model FROM request_hours
-      WHERE start_at < ${BigInt(before)} ORDER BY start_at, key_id, model LIMIT ${BigInt(max)}) RETURNING *`
+  const rows = await sql<HourRow>`
+    DELETE FROM request_hours WHERE (start_at, key_id, model, route, cause, agent) IN
+      (SELECT start_at, key_id, model, route, cause, agent FROM request_hours
+        WHERE start_at < ${BigInt(before)} ORDER BY start_at, key_id, model, route, cause, agent LIMIT ${BigInt(max)})
+      RETURNING *`
   const hours = rows.map((row) => ({
     startAt: Number(row.start_at),
-    keyId: row.key_id,
-    model: row.model,
-    workspaceId: String(row.workspace_id),
-    projectId: String(row.project_id),
-    figures: figuresFromRow(row),
+    workspaceId: row.workspace_id,
+    subjects: {
+      ...{ total: '', model: row.model, project: row.project_id, key: row.key_id },
+      ...{ route: row.route, cause: row.cause, agent: row.agent },
+    },
+    figures: figureColumns.map((name) => row[name] ?? 0n),
   }))
   await writeSums(sql, engine, hours)
   return rows.length
@@ -324,11 +386,12 @@ export async function writeRequests(sql: Sql, engine: Engine, rows: readonly Req
       continue
     }
     const { id, status, code, cause, reason, details } = row
-    const [before] = await sql<{ code: string | null }>`SELECT code FROM requests WHERE id = ${id}`
+    const [before] = await sql<RequestRow>`SELECT * FROM requests WHERE id = ${id}`
     await sql`UPDATE requests SET status = ${BigInt(status)}, code = ${code}, cause = ${cause}, reason = ${reason},
       details = ${details} WHERE id = ${id}`
-    const wasError = before?.code != null
-    if (wasError !== (code !== null)) sums.correctErrors(requestValues(row), wasError ? -1 : 1)
+    if (!before || (before.code === code && before.cause === cause)) continue
+    sums.add(requestValues(before), -1)
+    sums.add(requestValues({ ...before, code, cause }))
   }
   await writeHours(sql, engine, sums)
 }

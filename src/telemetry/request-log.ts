@@ -10,6 +10,7 @@ import { templateOf } from '../store/insert-rows.ts'
 import { type RequestRow, writeRequests } from '../store/request-rows.ts'
 import type { Sql } from '../store/sql.ts'
 import { isStoreUnavailable } from '../store/sql-error.ts'
+import type { RequestFilters } from './read-log.ts'
 import {
   endOfLog,
   type LoggedRequest,
@@ -18,7 +19,6 @@ import {
   requestRow,
   type StoredRow,
 } from './request-record.ts'
-import type { RequestFilters } from './request-series.ts'
 
 export type RequestLog = ReturnType<typeof createRequestLog>
 

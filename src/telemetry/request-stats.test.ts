@@ -9,9 +9,9 @@ import type { Nano } from '../kernel/money.ts'
 import type { Charge } from '../ledger/ledger.ts'
 import type { Database } from '../store/database.ts'
 import { type Figures, grainMs } from '../store/request-rows.ts'
+import { daysAndHours } from './read-log.ts'
 import { createRequestLog } from './request-log.ts'
 import { chargedRequestRow } from './request-record.ts'
-import { daysAndHours } from './request-series.ts'
 import { createFolding, firstEventsOf, readStats, type StatGroup } from './request-stats.ts'
 
 const hourMs = grainMs.hour
@@ -90,8 +90,9 @@ forEachEngine((_, storeTest) => {
       const before = await read()
       expect(await rowsOf(database)).toEqual([3, 0])
       await fold(database, noon + 5_000)
-      // The running hour stays. The others are in totals, models, projects and keys of two hours and a day, twice each.
-      expect(await rowsOf(database)).toEqual([1, 2 * (2 * 4 + 3 + 2)])
+      // The running hour stays. The others are in the total, a model, project, key, route and cause of each of two hours, and in
+      // the total, model, project, route, two keys and two causes of a day: twice each; and in an agent of the three, once.
+      expect(await rowsOf(database)).toEqual([1, 2 * (2 * 6 + 4 + 2 + 2) + 3])
       expect(await read()).toEqual(before)
       await Promise.all([fold(database), fold(database)])
       expect((await rowsOf(database))[0]).toBe(0)

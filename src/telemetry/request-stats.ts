@@ -5,7 +5,8 @@ import type { KeyId, WorkspaceId } from '../kernel/ids.ts'
 import { createRounds, type Every } from '../kernel/timers.ts'
 import type { Database } from '../store/database.ts'
 import { type Figures, firstEventBounds, foldHours, foldMax, grainMs, noFigures } from '../store/request-rows.ts'
-import { type LogDatabase, readSeries, wholeStepMs } from './request-series.ts'
+import type { LogDatabase } from './read-log.ts'
+import { readSeries, wholeStepMs } from './request-series.ts'
 
 export const statGroups = ['model', 'project', 'key'] as const
 export type StatGroup = (typeof statGroups)[number]
@@ -15,7 +16,7 @@ export interface StatsQuery {
   readonly from: number
   readonly to: number
   readonly workspaceId?: WorkspaceId
-  /** Only requests with one of these keys. Reads the log, because the sums have no models by key. */
+  /** Only requests with one of these keys. By model it reads the log, because the sums have no models by key. */
   readonly keyIds?: readonly KeyId[]
   readonly group: StatGroup
 }

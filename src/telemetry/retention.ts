@@ -1,12 +1,13 @@
 // Deletes rows of the request log: those older than the operator wants to keep, in the background, and those of a workspace
-// on request. Always in small portions, because charges wait behind a write on the embedded engine. Sums stay, and charges
-// are archived.
+// on request. Always in small portions, because charges wait behind a write on the embedded engine. Charges are archived. Sums
+// stay, except those by agent and session, which are names that clients chose.
 
 import type { Clock } from '../kernel/clock.ts'
 import { firstIdAt, type WorkspaceId } from '../kernel/ids.ts'
 import { createRounds, type Every } from '../kernel/timers.ts'
 import type { Database } from '../store/database.ts'
 import { templateOf } from '../store/insert-rows.ts'
+import { clientSeries, foldHours, foldMax, grainMs } from '../store/request-rows.ts'
 import { type Sql, type SqlValue, timeToSql } from '../store/sql.ts'
 
 export interface RetentionOptions {
@@ -43,17 +44,57 @@ export function createRetention(options: RetentionOptions) {
       if (portion < portionMax) break
       await pause(pauseMs)
     }
+    for (const [grain, lengthMs] of Object.entries(grainMs)) {
+      for (let portion = portionMax; portion === portionMax && !isClosed(); ) {
+        portion = await database.transaction((sql) => removeNamedSums(sql, { grain, endedBefore: before - lengthMs }))
+        if (portion === portionMax) await pause(pauseMs)
+      }
+    }
     return removed
   })
 }
 
 /** Deletes the log of a workspace and returns the number of rows. Requests that end meanwhile may remain. */
 export async function forgetRequests(database: Database, workspaceId: WorkspaceId): Promise<number> {
-  for (let forgotten = 0; ; ) {
-    const portion = await database.transaction((sql) => removePortion(sql, ['workspace_id = '], [workspaceId]))
+  let forgotten = 0
+  for (let portion = portionMax; portion === portionMax; ) {
+    portion = await database.transaction((sql) => removePortion(sql, ['workspace_id = '], [workspaceId]))
     forgotten += portion
-    if (portion < portionMax) return forgotten
   }
+  // Hours that were not moved yet have agents too.
+  for (let moved = foldMax; moved === foldMax; ) {
+    moved = await database.transaction((sql) => foldHours(sql, database.engine, Number.MAX_SAFE_INTEGER))
+  }
+  for (const grain of Object.keys(grainMs)) {
+    for (let portion = portionMax; portion === portionMax; ) {
+      portion = await database.transaction((sql) => removeNamedSums(sql, { grain, workspaceId }))
+    }
+  }
+  return forgotten
+}
+
+interface NamedSums {
+  readonly grain: string
+  /** Only what began at or before this time. */
+  readonly endedBefore?: number
+  readonly workspaceId?: WorkspaceId
+}
+
+/** The condition names all columns of the primary key, so that no other sum is read. */
+async function removeNamedSums(
+  sql: Sql,
+  { grain, endedBefore = Number.MAX_SAFE_INTEGER, workspaceId }: NamedSums,
+): Promise<number> {
+  let removed = 0
+  for (const series of clientSeries) {
+    const rows = await sql`DELETE FROM request_sums
+      WHERE (grain, series, workspace_id, start_at, subject) IN (SELECT grain, series, workspace_id, start_at, subject
+        FROM request_sums WHERE grain = ${grain} AND series = ${series}
+          AND workspace_id IN (SELECT id FROM workspaces WHERE CAST(${workspaceId ?? ''} AS TEXT) IN ('', id))
+          AND start_at <= ${timeToSql(endedBefore)} LIMIT ${BigInt(portionMax - removed)}) RETURNING 1 AS removed`
+    removed += rows.length
+  }
+  return removed
 }
 
 const archived = 'id, workspace_id, charge, written_off, price_version, usage, estimated, budgets'

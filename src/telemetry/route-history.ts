@@ -1,8 +1,8 @@
 // How the attempts at each route ended, from the request log: the model page shows it by the hour, the provider history by
 // slots of five minutes, from which it also finds incidents. The database adds up portions of the log.
 
+import { type LogDatabase, readPortions } from './read-log.ts'
 import type { AttemptRecord } from './request-record.ts'
-import { type LogDatabase, readPortions } from './request-series.ts'
 
 /** The attempts at a route, of requests that began within a period. */
 export interface Slot {

@@ -17,7 +17,7 @@ async function textOf(options: UsageExport): Promise<string> {
 }
 
 const callerOf = (project: string, workspace = 'ws_1') => ({
-  keyId: 'key_1' as KeyId,
+  keyId: `key_of_${project}` as KeyId,
   projectId: project as ProjectId,
   workspaceId: workspace as WorkspaceId,
 })

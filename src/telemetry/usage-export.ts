@@ -1,22 +1,24 @@
-// Usage and charges summed up by the requested groups, for reports, a spreadsheet or a warehouse. The database adds up
-// portions of the log, so only the sums are in memory. Money adds up exactly; token buckets never overlap. Requests that
-// retention has deleted are not included.
+// Usage and charges summed up by the requested groups, for reports, a spreadsheet or a warehouse, from the hourly sums and the
+// log (see read-log.ts). Only the sums are in memory. Money adds up exactly; token buckets never overlap.
 
 import { shownEndUser, tagsFromText } from '../kernel/attribution.ts'
 import { isoTime } from '../kernel/clock.ts'
-import type { WorkspaceId } from '../kernel/ids.ts'
 import { formatUsd, type Nano, zeroNano } from '../kernel/money.ts'
 import { wholeBuckets } from '../kernel/usage.ts'
-import type { Database } from '../store/database.ts'
-import { timeFromSql } from '../store/sql.ts'
 import { csvLine } from '../wire/csv.ts'
-import { type LogDatabase, type RequestFilters, readPortions } from './request-series.ts'
+import {
+  type LogDatabase,
+  type Period,
+  type RequestFilters,
+  readPortions,
+  readSums,
+  type SourceQuery,
+  sourceOf,
+} from './read-log.ts'
+import { groupOfSums, valueOfSubject } from './request-series.ts'
 
-export interface UsageQuery extends RequestFilters {
+export interface UsageQuery extends RequestFilters, Period {
   readonly database: LogDatabase
-  /** Epoch milliseconds; `to` is exclusive. */
-  readonly from: number
-  readonly to: number
   readonly groupBy: readonly UsageGroup[]
   /** Also add up what providers bill to the operator, which takes a quarter longer. */
   readonly withProviderCosts?: boolean
@@ -43,60 +45,82 @@ export async function* exportUsage(options: UsageExport): AsyncGenerator<string,
 export async function sumUsage({ database, groupBy, withProviderCosts, ...query }: UsageQuery) {
   const groups = groupBy.map(columnOf)
   const sums = createSums(groups)
+  const figures = Object.entries({ ...usageColumns, ...(withProviderCosts && costColumns) })
+  const wanted = usageSource({ ...query, groupBy })
+  const { sums: summed, logged } = sourceOf(wanted)
+  if (summed) {
+    const select = {
+      groups: (subject: string) => groupBy.map((group, at) => [`g${at}`, summedGroup(group, subject)] as const),
+      figures: figures.map(([name, { summed: expression }]) => [name, expression] as const),
+    }
+    for await (const rows of readSums<SummedRow>(database, wanted, summed, select)) {
+      for (const row of rows) {
+        const values = groupBy.map((group, at) => [`g${at}`, valueOfSubject(group, row[`g${at}`] ?? null)])
+        sums.add({ ...row, ...Object.fromEntries(values) })
+      }
+    }
+  }
   const texts = [
     ...groups.map(({ sql }, at) => `${sql} AS g${at}`),
-    ...Object.entries({ ...usageColumns, ...(withProviderCosts && costColumns) }).map(
-      ([name, sql]) => `${sql} AS ${name}`,
-    ),
+    ...figures.map(([name, { logged: expression }]) => `${expression} AS ${name}`),
   ]
   const places = groups.map((_, at) => at + 1).join(', ')
   const end = groups.length === 0 ? ' HAVING COUNT(*) > 0' : ` GROUP BY ${places}`
-  for await (const rows of readPortions<SummedRow>(database, query, `SELECT ${texts.join(', ')}`, end)) {
-    for (const row of rows) sums.add(row)
+  for (const period of logged) {
+    const portions = readPortions<SummedRow>(database, { ...query, ...period }, `SELECT ${texts.join(', ')}`, end)
+    for await (const rows of portions) for (const row of rows) sums.add(row)
   }
   return sums
 }
 
-type TokenName = (typeof tokenNames)[number]
+/** Where the figures come from. */
+export function usageSource({ groupBy, ...query }: RequestFilters & Period & Pick<UsageQuery, 'groupBy'>): SourceQuery {
+  return { ...query, groups: groupBy, grain: 'day' }
+}
 
-const sumOf = (expression: string) => `CAST(COALESCE(SUM(${expression}), 0) AS BIGINT)`
+function summedGroup(group: UsageGroup, subject: string): string {
+  return group === 'day' ? `CAST(start_at / ${dayMs} AS TEXT)` : groupOfSums(group, subject)
+}
+
+type TokenName = (typeof tokenNames)[number]
 
 const tokenNames = wholeBuckets.map(({ bucket }) => `${bucket}_tokens` as const)
 const inputNames = wholeBuckets.flatMap(({ bucket, side }) => (side === 'input' ? (`${bucket}_tokens` as const) : []))
 /** The column `input_tokens` includes the other input; a sum does not. */
 const plainInput = ['input_tokens', ...inputNames.filter((name) => name !== 'input_tokens')].join(' - ')
 
+/** Of the rows of the log, and of their sums. */
+interface Expression {
+  readonly logged: string
+  readonly summed: string
+}
+
+const sumOf = (expression: string): Expression => ({
+  logged: `CAST(COALESCE(SUM(${expression}), 0) AS BIGINT)`,
+  summed: expression,
+})
+
 const usageColumns = {
-  requests: 'COUNT(*)',
-  failed: 'COUNT(code)',
+  requests: { logged: 'COUNT(*)', summed: 'requests' },
+  failed: { logged: 'COUNT(code)', summed: 'errors' },
   estimated: sumOf('estimated'),
   ...(Object.fromEntries(
     tokenNames.map((name) => [name, sumOf(name === 'input_tokens' ? plainInput : name)]),
-  ) as Record<TokenName, string>),
+  ) as Record<TokenName, Expression>),
   cost: sumOf('charge'),
   saved: sumOf('cache_saved'),
 }
 
 const uncosted = 'CASE WHEN upstream_cost IS NULL THEN charge END'
 const costColumns = {
-  upstream_cost: sumOf('CASE WHEN charge IS NOT NULL THEN upstream_cost END'),
-  uncosted: `COUNT(${uncosted})`,
-  uncosted_charges: sumOf(uncosted),
+  upstream_cost: { ...sumOf('CASE WHEN charge IS NOT NULL THEN upstream_cost END'), summed: 'upstream_cost' },
+  uncosted: { logged: `COUNT(${uncosted})`, summed: 'uncosted' },
+  uncosted_charges: { ...sumOf(uncosted), summed: 'uncosted_charges' },
 }
 
 type SummedRow = Readonly<Record<`g${number}`, string | null>> &
   Readonly<Record<keyof typeof usageColumns, bigint>> &
   Readonly<Partial<Record<keyof typeof costColumns, bigint>>>
-
-/** When the oldest request in the log started; undefined = the log is empty. */
-export async function oldestRequest({ sql }: Database, workspaceId?: WorkspaceId): Promise<number | undefined> {
-  const [row] = await (workspaceId === undefined
-    ? sql<{ started_at: bigint }>`SELECT started_at FROM requests ORDER BY id LIMIT 1`
-    : sql<{
-        started_at: bigint
-      }>`SELECT started_at FROM requests WHERE workspace_id = ${workspaceId} ORDER BY id LIMIT 1`)
-  return row && timeFromSql(row.started_at)
-}
 
 interface ExportColumn {
   readonly name: string
@@ -196,6 +220,8 @@ function createSums(groups: readonly GroupColumn[]) {
     /** Sorted by their groups. */
     list: () =>
       Array.from(sums)
+        // A request that was moved to another group leaves zeros in its first one.
+        .filter(([, { requests }]) => requests !== 0)
         .sort(([a], [b]) => (a < b ? -1 : 1))
         .map(([, sum]) => sum),
   }

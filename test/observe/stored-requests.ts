@@ -20,11 +20,16 @@ export async function storeRequests(
   return records.map(({ id }) => id)
 }
 
-/** With the charge that the record has. */
+/** With the charge that the record has, and its workspace if there is none. */
 export async function storeRecords(database: Database, records: readonly RequestRecord[]): Promise<void> {
   const rows = records.flatMap((record) => {
     const { charge } = record
     return requestRow(record, charge === undefined ? undefined : { charge, writtenOff: zeroNano, budgets: null }) ?? []
   })
-  await database.transaction((sql) => writeRequests(sql, database.engine, rows))
+  await database.transaction(async (sql) => {
+    for (const id of new Set(rows.map((row) => row.workspace_id))) {
+      await sql`INSERT INTO workspaces (id, name, created_at) VALUES (${id}, ${id}, ${0n}) ON CONFLICT DO NOTHING`
+    }
+    await writeRequests(sql, database.engine, rows)
+  })
 }

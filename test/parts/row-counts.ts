@@ -14,7 +14,12 @@ export interface Reading {
   readonly scans: readonly string[]
 }
 
-export async function readingOf(database: Database, work: (database: Database) => Promise<unknown>): Promise<Reading> {
+/** `tables`: what is counted. */
+export async function readingOf(
+  database: Database,
+  work: (database: Database) => Promise<unknown>,
+  tables = growing,
+): Promise<Reading> {
   const statements: Statement[] = []
   const recorded = (sql: Sql): Sql => {
     const record = (text: unknown, ...values: readonly (SqlValue | SqlPart)[]) => {
@@ -30,7 +35,7 @@ export async function readingOf(database: Database, work: (database: Database) =
     snapshot: (read) => database.snapshot((sql) => read(recorded(sql))),
   })
   const readings = []
-  for (const statement of statements) readings.push(await explain(database, statement))
+  for (const statement of statements) readings.push(await explain(database, statement, tables))
   return {
     rows: readings.reduce((sum, { rows }) => sum + rows, 0),
     scans: readings.flatMap(({ scans }) => scans),
@@ -46,8 +51,8 @@ function isTemplate(text: unknown): text is TemplateStringsArray {
   return Array.isArray(text) && Object.hasOwn(text, 'raw')
 }
 
-function explain({ engine, sql }: Database, statement: Statement): Promise<Reading> {
-  return engine === 'sqlite' ? explainSqlite(sql, statement) : explainPostgres(sql, statement)
+function explain({ engine, sql }: Database, statement: Statement, tables: readonly string[]): Promise<Reading> {
+  return engine === 'sqlite' ? explainSqlite(sql, statement, tables) : explainPostgres(sql, statement, tables)
 }
 
 function prefixed(prefix: string, { text }: Statement): TemplateStringsArray {
@@ -56,9 +61,9 @@ function prefixed(prefix: string, { text }: Statement): TemplateStringsArray {
   return Object.defineProperty(parts, 'raw', { value: parts }) as unknown as TemplateStringsArray
 }
 
-async function explainSqlite(sql: Sql, statement: Statement): Promise<Reading> {
+async function explainSqlite(sql: Sql, statement: Statement, tables: readonly string[]): Promise<Reading> {
   const steps = await sql<{ detail: string }>(prefixed('EXPLAIN QUERY PLAN ', statement), ...statement.values)
-  const isScan = new RegExp(`^SCAN (${growing.join('|')})\\b`)
+  const isScan = new RegExp(`^SCAN (${tables.join('|')})\\b`)
   return { rows: 0, scans: steps.map(({ detail }) => detail).filter((detail) => isScan.test(detail)) }
 }
 
@@ -72,17 +77,17 @@ interface PlanNode {
   readonly Plans?: readonly PlanNode[]
 }
 
-async function explainPostgres(sql: Sql, statement: Statement): Promise<Reading> {
+async function explainPostgres(sql: Sql, statement: Statement, tables: readonly string[]): Promise<Reading> {
   const text = prefixed('EXPLAIN (ANALYZE, FORMAT JSON) ', statement)
   const [row] = await sql<Record<string, unknown>>(text, ...statement.values)
   const found = Object.values(row ?? {})[0]
   const [plan] = (typeof found === 'string' ? JSON.parse(found) : found) as { Plan: PlanNode }[]
-  return plan ? readPlan(plan.Plan) : { rows: 0, scans: [] }
+  return plan ? readPlan(plan.Plan, tables) : { rows: 0, scans: [] }
 }
 
-function readPlan(node: PlanNode): Reading {
-  const below = (node.Plans ?? []).map(readPlan)
-  const isGrowing = growing.includes(node['Relation Name'] ?? '')
+function readPlan(node: PlanNode, tables: readonly string[]): Reading {
+  const below = (node.Plans ?? []).map((each) => readPlan(each, tables))
+  const isGrowing = tables.includes(node['Relation Name'] ?? '')
   const looked =
     node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0) + (node['Rows Removed by Index Recheck'] ?? 0)
   return {

@@ -17,7 +17,7 @@ import type { CredentialFault, OwnCredential } from '../../providers/credentials
 import type { PlanExplanation } from '../../routing/offer.ts'
 import type { Probe } from '../../routing/probe-provider.ts'
 import type { Sql } from '../../store/sql.ts'
-import type { RequestFilters } from '../../telemetry/request-series.ts'
+import type { RequestFilters } from '../../telemetry/read-log.ts'
 import type { RequestTail } from '../../telemetry/request-tail.ts'
 import type { RouteHistory } from '../../telemetry/route-history.ts'
 import type { ComputeVerifier } from '../../tenancy/api-key.ts'

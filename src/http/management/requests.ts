@@ -18,7 +18,7 @@ import { readPriceVersion } from '../../catalog/price-versions.ts'
 import { passesAttribution, shownEndUser, tagsText } from '../../kernel/attribution.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import { Failure, invalidRequest } from '../../kernel/failure.ts'
-import { isId, type KeyId, type RequestId } from '../../kernel/ids.ts'
+import { isId, type KeyId, type RequestId, type WorkspaceId } from '../../kernel/ids.ts'
 import { formatPico, formatPrice, formatUsd, type Nano, picoToNano, zeroNano } from '../../kernel/money.ts'
 import { factorNames, factors, tokenBuckets, type Usage, unitBuckets, wholeBuckets } from '../../kernel/usage.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
@@ -26,25 +26,36 @@ import type { Transfer, TransferKind } from '../../ledger/transfer.ts'
 import { EventStream } from '../../pipeline/answer.ts'
 import type { Database } from '../../store/database.ts'
 import { addFigures, type Figures, noFigures } from '../../store/request-rows.ts'
+import {
+  countRowsToRead,
+  isRemovedWithLog,
+  oldestRequest,
+  type Period,
+  type RequestFilters,
+  type Source,
+  sourceOf,
+} from '../../telemetry/read-log.ts'
 import type { RequestLog as StoredLog } from '../../telemetry/request-log.ts'
 import type { LoggedRequest as StoredRequest } from '../../telemetry/request-record.ts'
 import {
   countFacets,
   type FacetName,
   facetNames,
-  type RequestFilters,
+  facetsSource,
   readSeries,
   type Series,
+  type SeriesQuery,
+  seriesSource,
 } from '../../telemetry/request-series.ts'
 import { firstEventsOf, readStats } from '../../telemetry/request-stats.ts'
 import type { RequestTail } from '../../telemetry/request-tail.ts'
 import {
   exportUsage,
   inputOf,
-  oldestRequest,
   sumUsage,
   type UsageQuery,
   type UsageSum,
+  usageSource,
 } from '../../telemetry/usage-export.ts'
 import { findEndUser } from '../../tenancy/end-users.ts'
 import { keysOfOwner } from '../../tenancy/keys.ts'
@@ -59,6 +70,8 @@ const dayMs = 86_400_000
 /** A quarter of a year by the hour is some two thousand points. */
 const statsDaysMax = 92
 const usageSpanMs = 30 * dayMs
+/** Measured with a log of a million requests, on either engine: see docs/operate/scale.md. */
+const rowsPerSecond = 120_000
 
 export function requestHandlers({ database, clock, requests, tail }: RouteDependencies) {
   const follow = createFollowRequests(tail)
@@ -70,18 +83,40 @@ export function requestHandlers({ database, clock, requests, tail }: RouteDepend
     from: from ?? Math.max(0, to - spanMs),
     to,
   })
-  const usageQuery = async (query: Call<'getUsage'>['query'], reach: Reach): Promise<UsageQuery> => {
+  type UsageCall = Pick<Call<'getUsage'>, 'query' | 'reach' | 'signal'>
+  const usageQuery = async ({ query, reach, signal }: UsageCall): Promise<UsageQuery> => {
     const { group_by: groupBy } = query
-    return { database, ...periodOf(query, usageSpanMs), groupBy, ...(await reachedBy(database, query, reach)) }
+    const filters = await reachedBy(database, query, reach)
+    return { database: { ...database, signal }, ...periodOf(query, usageSpanMs), groupBy, ...filters }
+  }
+  /** null = the log is empty, or the answer also has what retention removed from the log. */
+  const logFromOf = async ({ sums }: Source, workspaceId: WorkspaceId | undefined): Promise<string | null> => {
+    if (sums && !isRemovedWithLog(sums.series)) return null
+    const oldest = await oldestRequest(database, workspaceId)
+    return oldest === undefined ? null : isoTime(oldest)
+  }
+  const seriesQuery = async (
+    query: Call<'getUsageSeries'>['query'],
+    reach: Reach,
+  ): Promise<SeriesQuery & { readonly interval: keyof typeof seriesIntervals }> => {
+    const { from, to } = checkPeriod(periodOf(query, dayMs))
+    const interval = query.interval ?? usualInterval(to - from)
+    const stepMs = seriesIntervals[interval]
+    if ((to - from) / stepMs > seriesPointsMax) {
+      throw invalidRequest(`At most ${seriesPointsMax} intervals can be summed up at once.`, 'interval')
+    }
+    const offsetMs = query.utc_offset_minutes * 60_000
+    return { ...(await reachedBy(database, query, reach)), from, to, stepMs, offsetMs, group: query.group_by, interval }
   }
   const reportOf = async <Sums>(
-    { query, reach }: Pick<Call<'getUsage'>, 'query' | 'reach'>,
+    call: UsageCall,
     answerOf: (sum: UsageSum) => Sums,
     more: Pick<UsageQuery, 'withProviderCosts'> = {},
   ) => {
-    const wanted = { ...(await usageQuery(query, reach)), ...more }
-    const { from, to, groupBy } = checkPeriod(wanted)
-    const [logFrom, sums] = await Promise.all([oldestRequest(database, reach.workspaceId), sumUsage(wanted)])
+    const wanted = { ...(await usageQuery(call)), ...more }
+    const { from, to, groupBy, workspaceId } = checkPeriod(wanted)
+    const { database: _, withProviderCosts: __, ...query } = wanted
+    const [logFrom, sums] = await Promise.all([logFromOf(sourceOf(usageSource(query)), workspaceId), sumUsage(wanted)])
     const groups = [...sums.list()].sort(byCost)
     const shown = groups.slice(0, usageGroupsMax).map(async (sum) => ({
       values: [...sum.groups],
@@ -91,7 +126,7 @@ export function requestHandlers({ database, clock, requests, tail }: RouteDepend
     return {
       from: isoTime(from),
       to: isoTime(to),
-      log_from: logFrom === undefined ? null : isoTime(logFrom),
+      log_from: logFrom,
       total: answerOf(sums.total),
       groups: await Promise.all(shown),
       groups_left_off: groups.length - shown.length,
@@ -117,10 +152,25 @@ export function requestHandlers({ database, clock, requests, tail }: RouteDepend
         return { type: fileTypeOf[format], name: `requests.${format}`, pieces }
       },
     },
-    async getRequestFacets({ query, reach }) {
+    async estimateReport({ query: { report, group_by: groups, ...query }, reach }) {
+      const filters = await reachedBy(database, query, reach)
+      const period = checkPeriod(periodOf(query, report === 'series' ? dayMs : usageSpanMs))
+      const logged = async (): Promise<readonly Period[]> => {
+        if (report === 'facets') return facetsSource({ ...filters, ...period }).logged
+        if (report === 'series') {
+          const group = (groups ?? 'none') as SeriesQuery['group']
+          return sourceOf(seriesSource(await seriesQuery({ ...query, group_by: group }, reach))).logged
+        }
+        const groupBy = (groups ?? (report === 'margin' ? 'day' : 'model')).split(',') as UsageQuery['groupBy']
+        return sourceOf(usageSource({ ...filters, ...period, groupBy })).logged
+      }
+      const rows = await countRowsToRead(database, filters, await logged())
+      return { rows, seconds: Math.ceil((10 * rows) / rowsPerSecond) / 10 }
+    },
+    async getRequestFacets({ query, reach, signal }) {
       const { from, to } = checkPeriod(periodOf(query, usageSpanMs))
       const filters = await reachedBy(database, query, reach)
-      const { total, facets } = await countFacets(database, { ...filters, from, to })
+      const { total, facets } = await countFacets({ ...database, signal }, { ...filters, from, to })
       const answerOf = async (name: FacetName) => {
         const values = [...facets[name]].sort(([, a], [, b]) => b - a).slice(0, facetValuesMax)
         return await Promise.all(
@@ -144,7 +194,7 @@ export function requestHandlers({ database, clock, requests, tail }: RouteDepend
       if (!found) throw notFound('request', id)
       return found
     },
-    async getStats({ query, reach }) {
+    async getStats({ query, reach, signal }) {
       const { from, to } = checkPeriod(periodOf(query, dayMs))
       if (to - from > statsDaysMax * dayMs) {
         throw invalidRequest(`At most ${statsDaysMax} days can be summed up at once.`, 'from')
@@ -154,7 +204,7 @@ export function requestHandlers({ database, clock, requests, tail }: RouteDepend
       const keyIds = await ownKeys(database, reach)
       const wanted = { from, to, group, ...given({ workspaceId, keyIds }) }
       // One moment: the groups add up to the total.
-      const stats = await database.snapshot((sql) => readStats({ ...database, sql }, clock, wanted))
+      const stats = await database.snapshot((sql) => readStats({ ...database, sql, signal }, clock, wanted))
       const groups = stats.groups.slice(0, statsGroupsMax).map(async ({ id, figures }) => {
         return { id, name: await nameOf(database, group, id), ...sumsAnswer(figures) }
       })
@@ -169,24 +219,18 @@ export function requestHandlers({ database, clock, requests, tail }: RouteDepend
       }
     },
     exportUsage: {
-      async download({ query, reach }) {
-        const { format } = query
-        const wanted = await usageQuery(query, reach)
+      async download(call) {
+        const { format } = call.query
+        const wanted = await usageQuery(call)
         return { type: fileTypeOf[format], name: `usage.${format}`, pieces: exportUsage({ ...wanted, format }) }
       },
     },
-    async getUsageSeries({ query, reach }) {
-      const { from, to } = checkPeriod(periodOf(query, dayMs))
-      const interval = query.interval ?? usualInterval(to - from)
-      const stepMs = seriesIntervals[interval]
-      if ((to - from) / stepMs > seriesPointsMax) {
-        throw invalidRequest(`At most ${seriesPointsMax} intervals can be summed up at once.`, 'interval')
-      }
-      const { group_by: group, utc_offset_minutes: offset } = query
-      const filters = await reachedBy(database, query, reach)
+    async getUsageSeries({ query, reach, signal }) {
+      const { interval, ...wanted } = await seriesQuery(query, reach)
+      const { from, to, group, workspaceId } = wanted
       const [logFrom, found] = await Promise.all([
-        oldestRequest(database, filters.workspaceId),
-        readSeries(database, { ...filters, from, to, stepMs, offsetMs: offset * 60_000, group }),
+        logFromOf(sourceOf(seriesSource(wanted)), workspaceId),
+        readSeries({ ...database, signal }, wanted),
       ])
       const shown = found.slice(0, seriesMax)
       const rest = found.slice(seriesMax)
@@ -194,7 +238,7 @@ export function requestHandlers({ database, clock, requests, tail }: RouteDepend
         from: isoTime(from),
         to: isoTime(to),
         interval,
-        log_from: logFrom === undefined ? null : isoTime(logFrom),
+        log_from: logFrom,
         total: seriesAnswer(joinSeries(found)),
         series: await Promise.all(
           shown.map(async (series) => ({

@@ -93,6 +93,7 @@ const table: Readonly<Record<OperationName, readonly [Row, Row, Row]>> = {
   exportUsage: everyone,
   getUsage: everyone,
   getUsageSeries: everyone,
+  estimateReport: everyone,
   getRequestFacets: everyone,
   getMargin: operators,
   listAlerts: readers,

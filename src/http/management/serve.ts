@@ -8,6 +8,7 @@ import { createId, type RequestId } from '../../kernel/ids.ts'
 import { type Answer, EventStream, failureAnswer } from '../../pipeline/answer.ts'
 import { type ClientRequest, queryOf } from '../../pipeline/client-request.ts'
 import { isStoreUnavailable, storeUnavailable } from '../../store/sql-error.ts'
+import { ReadCancelled } from '../../telemetry/read-log.ts'
 import { listAudit } from '../../tenancy/audit.ts'
 import type { StoredAnswer } from '../../tenancy/idempotency.ts'
 import { notFound } from '../../tenancy/management.ts'
@@ -97,6 +98,7 @@ export function createManagementApi(deps: ManagementDependencies): ManagementApi
       list: match.list,
       act,
       reach,
+      signal: request.signal,
     }
     if (route.events) return request.method === 'HEAD' ? { status: 200, body: '' } : await route.events(call)
     if (route.download) return request.method === 'HEAD' ? { status: 200, body: '' } : route.download(call)
@@ -166,13 +168,17 @@ export function createManagementApi(deps: ManagementDependencies): ManagementApi
     try {
       const outcome = await serve(request, path, id, socket)
       if ('pieces' in outcome) {
-        return fileAnswer(outcome, id, (thrown) => void deps.onDefect(thrown, id))
+        return fileAnswer(outcome, id, (thrown) => {
+          if (!(thrown instanceof ReadCancelled)) deps.onDefect(thrown, id)
+        })
       }
       socket?.rearm()
       return outcome instanceof EventStream ? eventsAnswer(outcome, id) : apiAnswer(outcome, id, request.headers)
     } catch (thrown) {
       socket?.rearm()
       if (thrown instanceof Failure) return refuse(thrown, id)
+      // Nobody reads this answer.
+      if (thrown instanceof ReadCancelled) return refuse(overloaded(), id)
       return refuse(isStoreUnavailable(thrown) ? storeUnavailable() : deps.onDefect(thrown, id), id)
     }
   }

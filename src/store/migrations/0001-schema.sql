@@ -676,23 +676,40 @@ CREATE VIEW transfers AS
     written_off, NULL, NULL, estimated, NULL, NULL, created_at, NULL
   FROM charges WHERE written_off IS NOT NULL;
 
--- Requests added up by hour, key and model in the commit that writes them. An hour that is over is moved to request_sums.
+-- Requests added up by hour, key, model, route, cause and agent in the commit that writes them. An hour that is over is moved
+-- to request_sums.
 CREATE TABLE request_hours (
   -- When the hour begins.
   start_at BIGINT NOT NULL,
   key_id TEXT NOT NULL,
   -- Empty = none was named.
   model TEXT NOT NULL,
+  -- Of the last attempt: the provider, a space, and the upstream model. Empty = no route was tried.
+  route TEXT NOT NULL,
+  -- The cause, or else the code in lower case, or 'ok'.
+  cause TEXT NOT NULL,
+  -- Empty = none is known.
+  agent TEXT NOT NULL,
   workspace_id TEXT NOT NULL,
   project_id TEXT NOT NULL,
   requests BIGINT NOT NULL,
   -- Requests with a code.
   errors BIGINT NOT NULL,
+  -- Charged by estimated usage.
+  estimated BIGINT NOT NULL,
   -- Cached tokens included.
   input_tokens BIGINT NOT NULL,
   cache_read_tokens BIGINT NOT NULL,
+  cache_write_tokens BIGINT NOT NULL,
+  cache_write_1h_tokens BIGINT NOT NULL,
   output_tokens BIGINT NOT NULL,
   charge BIGINT NOT NULL,
+  cache_saved BIGINT NOT NULL,
+  -- Of charged requests.
+  upstream_cost BIGINT NOT NULL,
+  -- Charged requests without an upstream cost, and their charges.
+  uncosted BIGINT NOT NULL,
+  uncosted_charges BIGINT NOT NULL,
   -- How many requests had their first event within so many milliseconds, and not within the bound before.
   first_25 BIGINT NOT NULL,
   first_50 BIGINT NOT NULL,
@@ -708,27 +725,34 @@ CREATE TABLE request_hours (
   first_10000 BIGINT NOT NULL,
   first_30000 BIGINT NOT NULL,
   first_later BIGINT NOT NULL,
-  PRIMARY KEY (start_at, key_id, model)
+  PRIMARY KEY (start_at, key_id, model, route, cause, agent)
 );
 
--- Sums of the request log by time and by what charts group by, so that a chart reads the same number of rows for a million
--- requests as for a thousand. They stay when old requests are removed.
+-- Sums of the request log by time and by what reports group by, so that a report reads the same number of rows for a million
+-- requests as for a thousand. They stay when old requests are removed, except those by agent and session.
 CREATE TABLE request_sums (
   grain TEXT NOT NULL CHECK (grain IN ('hour', 'day')),
-  series TEXT NOT NULL CHECK (series IN ('total', 'model', 'project', 'key')),
-  -- Empty = all workspaces.
+  series TEXT NOT NULL CHECK (series IN ('total', 'model', 'project', 'key', 'route', 'cause', 'agent', 'session')),
+  -- Empty = all workspaces, which agents and sessions do not have.
   workspace_id TEXT NOT NULL,
   -- When the hour or day begins, in UTC.
   start_at BIGINT NOT NULL,
-  -- The model or the id; empty in totals, and where no model was named.
+  -- The model, the id, or as in request_hours; empty in totals, and where there is none.
   subject TEXT NOT NULL,
   -- As in request_hours.
   requests BIGINT NOT NULL,
   errors BIGINT NOT NULL,
+  estimated BIGINT NOT NULL,
   input_tokens BIGINT NOT NULL,
   cache_read_tokens BIGINT NOT NULL,
+  cache_write_tokens BIGINT NOT NULL,
+  cache_write_1h_tokens BIGINT NOT NULL,
   output_tokens BIGINT NOT NULL,
   charge BIGINT NOT NULL,
+  cache_saved BIGINT NOT NULL,
+  upstream_cost BIGINT NOT NULL,
+  uncosted BIGINT NOT NULL,
+  uncosted_charges BIGINT NOT NULL,
   first_25 BIGINT NOT NULL,
   first_50 BIGINT NOT NULL,
   first_100 BIGINT NOT NULL,

@@ -1,0 +1,362 @@
+import { expect } from 'bun:test'
+import { answeredRequest, usageOf } from '../../test/observe/observed-records.ts'
+import { storeRecords, storeRequests } from '../../test/observe/stored-requests.ts'
+import { forEachEngine } from '../../test/parts/engines.ts'
+import { readingOf } from '../../test/parts/row-counts.ts'
+import { firstIdAt, type KeyId, type ProjectId, type RequestId, type WorkspaceId } from '../kernel/ids.ts'
+import type { Nano } from '../kernel/money.ts'
+import type { Database } from '../store/database.ts'
+import { templateOf } from '../store/insert-rows.ts'
+import { foldHours, grainMs } from '../store/request-rows.ts'
+import { countRowsToRead, type Period, ReadCancelled, type RequestFilters, sourceOf } from './read-log.ts'
+import { countFacets, facetsSource, readSeries } from './request-series.ts'
+import { createRetention, forgetRequests } from './retention.ts'
+import { sumUsage, type UsageGroup, usageSource } from './usage-export.ts'
+
+const hourMs = grainMs.hour
+const dayMs = grainMs.day
+const noon = Date.UTC(2026, 10, 15, 12)
+/** Neither begins nor ends with an hour. */
+const period = { from: noon - 3 * dayMs - 25 * 60_000, to: noon + 35 * 60_000 }
+
+/** Some at the edges: at the first and the last millisecond of the period, just outside it, and at the bounds of whole hours. */
+const times = [
+  ...[period.from - 1, period.from, noon - 3 * dayMs - 1, noon - 3 * dayMs],
+  ...Array.from({ length: 40 }, (_, at) => noon - 3 * dayMs + at * 6_517_031),
+  ...[noon - 1, noon, period.to - 1, period.to],
+]
+
+/** Every combination of keys, models, routes, outcomes, sessions and costs, in turn. */
+async function fill(database: Database): Promise<void> {
+  await storeRequests(
+    database,
+    times.map((startedAt, at) => {
+      const isFailed = at % 7 === 3
+      const [workspace, key] = [at % 2, at % 6]
+      return {
+        startedAt,
+        caller: {
+          workspaceId: `ws_${workspace}` as WorkspaceId,
+          projectId: `prj_${workspace}` as ProjectId,
+          keyId: `key_${key}` as KeyId,
+        },
+        model: at % 5 === 4 ? undefined : `acme/model-${at % 3}`,
+        attempts:
+          at % 11 === 10
+            ? []
+            : [{ provider: `host${at % 3}`, upstreamModel: `m${at % 4}`, outcome: 'ok', startMs: 0, ms: 1 }],
+        ...(isFailed && {
+          code: at % 2 === 1 ? 'NOT_FOUND' : 'PROVIDER_ERROR',
+          cause: at % 2 === 1 ? 'unknown_model' : undefined,
+        }),
+        session: at % 4 === 0 ? undefined : `s${at % 9}`,
+        agent: at % 5 === 0 ? undefined : `agent/${at % 3}`,
+        // Their sum does not fit into a double: 2^53 is about 9 × 10^15.
+        charge: (at % 4 === 2 ? undefined : 999_999_999_999_000n + BigInt(at)) as Nano,
+        upstreamCost: (at % 3 === 0 ? undefined : BigInt(at) * 7n) as Nano,
+        cacheSaved: BigInt(at) - 20n,
+        firstEventMs: at % 6 === 5 ? undefined : at * 97,
+        usage: {
+          ...usageOf(at, 2 * at),
+          ...{ cacheReadTokens: 3 * at, cacheWriteTokens: at, cacheWriteLongTokens: 1 },
+          source: at % 8 === 0 ? ('estimated' as const) : ('reported' as const),
+        },
+      } as const as Parameters<typeof storeRequests>[1][number]
+    }),
+  )
+}
+
+const groupSql: Readonly<Record<string, string>> = {
+  ...{ day: `CAST(started_at / ${dayMs} AS TEXT)`, workspace: 'workspace_id', project: 'project_id', key: 'key_id' },
+  ...{ model: 'model', provider: 'provider', route: "provider || ' ' || upstream_model", session: 'session' },
+  ...{ agent: 'agent', cause: "COALESCE(cause, LOWER(code), 'ok')", none: "''" },
+}
+
+/** The same figures from the rows, by plain SQL, a line per group. */
+async function bySql(
+  { sql }: Database,
+  group: string,
+  where: string,
+  { from, to }: Period,
+): Promise<readonly string[]> {
+  const rows = await sql<Readonly<Record<string, unknown>>>(
+    templateOf([
+      `SELECT ${groupSql[group]} AS g, COUNT(*) AS n, COUNT(code) AS failed, SUM(estimated) AS estimated,
+        SUM(input_tokens - cache_read_tokens - cache_write_tokens - cache_write_1h_tokens) AS plain,
+        SUM(cache_read_tokens) AS c, SUM(cache_write_tokens) AS w, SUM(cache_write_1h_tokens) AS w1, SUM(output_tokens) AS o,
+        COALESCE(SUM(charge), 0) AS cost, COALESCE(SUM(cache_saved), 0) AS saved,
+        COALESCE(SUM(CASE WHEN charge IS NOT NULL THEN upstream_cost END), 0) AS upstream,
+        SUM(CASE WHEN charge IS NOT NULL AND upstream_cost IS NULL THEN 1 ELSE 0 END) AS uncosted,
+        COALESCE(SUM(CASE WHEN upstream_cost IS NULL THEN charge END), 0) AS uncosted_charges
+      FROM requests WHERE started_at >= ${from} AND started_at < ${to} AND ${where} GROUP BY 1`,
+    ]),
+  )
+  return rows.map(({ g, ...figures }) => `${g}: ${Object.values(figures).map(Number).join(' ')} ${figures.cost}`).sort()
+}
+
+async function reported(
+  database: Database,
+  group: UsageGroup,
+  filters: RequestFilters,
+  within: Period,
+): Promise<readonly string[]> {
+  const sums = await sumUsage({ database, groupBy: [group], withProviderCosts: true, ...filters, ...within })
+  return sums
+    .list()
+    .map(
+      ({
+        groups: [value],
+        requests,
+        failed,
+        estimated,
+        tokens,
+        cost,
+        saved,
+        upstreamCost,
+        uncosted,
+        uncostedCharges,
+      }) => {
+        const day = value != null && group === 'day' ? String(Date.parse(value) / dayMs) : value
+        const counts = [
+          requests,
+          failed,
+          estimated,
+          ...Object.values(tokens),
+          cost,
+          saved,
+          upstreamCost,
+          uncosted,
+          uncostedCharges,
+        ]
+        return `${day}: ${counts.map(Number).join(' ')} ${cost}`
+      },
+    )
+    .sort()
+}
+
+const cases: readonly (readonly [UsageGroup, RequestFilters, where: string])[] = [
+  ...(['day', 'workspace', 'project', 'key', 'model', 'provider', 'route', 'session', 'agent'] as const).flatMap(
+    (group) =>
+      [
+        [group, {}, '1 = 1'],
+        [group, { workspaceId: 'ws_1' as WorkspaceId }, "workspace_id = 'ws_1'"],
+      ] as const,
+  ),
+  ['day', { session: 's2' }, "session = 's2'"],
+  ['day', { keyId: 'key_3' }, "key_id = 'key_3'"],
+  ['day', { keyIds: ['key_3', 'key_4'] }, "key_id IN ('key_3', 'key_4')"],
+  ['day', { projectId: 'prj_1' }, "project_id = 'prj_1'"],
+  ['workspace', { provider: 'host1' }, "provider = 'host1'"],
+  ['route', { provider: 'host1' }, "provider = 'host1'"],
+  ['day', { outcome: 'failed' }, 'code IS NOT NULL'],
+  ['workspace', { outcome: 'ok' }, 'code IS NULL'],
+  ['day', { cause: 'unknown_model' }, "cause = 'unknown_model'"],
+]
+
+const fold = (database: Database, before = Number.MAX_SAFE_INTEGER) =>
+  database.transaction((sql) => foldHours(sql, database.engine, before, 10_000))
+
+async function expectExact(database: Database): Promise<void> {
+  for (const [group, filters, where] of cases) {
+    expect(sourceOf(usageSource({ ...period, ...filters, groupBy: [group] })).sums).toBeDefined()
+    expect([group, filters, await reported(database, group, filters, period)]).toEqual([
+      group,
+      filters,
+      await bySql(database, group, where, period),
+    ])
+  }
+}
+
+forEachEngine((_, storeTest) => {
+  storeTest('reports are exact to the nano-dollar before, while and after hours are moved', async ({ database }) => {
+    await fill(database)
+    await expectExact(database)
+    await fold(database, noon - dayMs)
+    await expectExact(database)
+    await fold(database)
+    await expectExact(database)
+  })
+
+  storeTest('series are exact for every group, by day, by hour and in another time zone', async ({ database }) => {
+    await fill(database)
+    await fold(database, noon - dayMs)
+    for (const group of [
+      'none',
+      'model',
+      'key',
+      'project',
+      'workspace',
+      'provider',
+      'agent',
+      'session',
+      'cause',
+    ] as const) {
+      for (const [stepMs, offsetMs] of [
+        [dayMs, 0],
+        [dayMs, -5 * hourMs],
+        [hourMs, 0],
+      ] as const) {
+        const query = { ...period, group, stepMs, offsetMs }
+        const found = await readSeries(database, query)
+        const lines = found
+          .flatMap(({ value, buckets }) =>
+            [...buckets].map(
+              ([start, { requests, charge, errors }]) => `${value} ${start} ${requests} ${errors} ${charge}`,
+            ),
+          )
+          .sort()
+        const rows = await database.sql<{ g: string | null; start: bigint; n: bigint; e: bigint; c: bigint }>(
+          templateOf([
+            `SELECT ${groupSql[group]} AS g, (started_at + ${offsetMs}) / ${stepMs} AS start, COUNT(*) AS n, COUNT(code) AS e,
+              CAST(COALESCE(SUM(charge), 0) AS BIGINT) AS c
+            FROM requests WHERE started_at >= ${period.from} AND started_at < ${period.to} GROUP BY 1, 2`,
+          ]),
+        )
+        const expected = rows
+          .map(({ g, start, n, e, c }) => `${g || null} ${Number(start) * stepMs - offsetMs} ${n} ${e} ${c}`)
+          .sort()
+        expect([group, lines]).toEqual([group, expected])
+      }
+    }
+  })
+
+  storeTest('facets are the same from the sums and from the rows', async ({ database }) => {
+    await fill(database)
+    await fold(database, noon - dayMs)
+    expect(facetsSource(period).summed.length).toBe(6)
+    const summed = await countFacets(database, period)
+    // All of them, which only the rows have.
+    const all = Array.from({ length: 6 }, (_, key) => `key_${key}` as KeyId)
+    const logged = await countFacets(database, { ...period, keyIds: all })
+    expect(facetsSource({ ...period, keyIds: all }).summed).toEqual([])
+    const shown = ({ total, facets }: typeof summed) => [
+      total,
+      Object.entries(facets).map(([name, values]) => [name, [...values].sort()]),
+    ]
+    expect(shown(summed)).toEqual(shown(logged))
+    expect(summed.total).toBe(times.filter((at) => at >= period.from && at < period.to).length)
+  })
+
+  storeTest('a correction moves a request to its new outcome, also after its hour was moved', async ({ database }) => {
+    const id = 'req_corrected' as RequestId
+    const record = { id, startedAt: noon - 5 * hourMs, charge: 700n as Nano, session: 's1', agent: 'codex' }
+    const at = { ...period, groupBy: ['day'] as const }
+    for (const isFolded of [false, true]) {
+      await storeRecords(database, [answeredRequest({ ...record, id: `${id}${isFolded}` as RequestId })])
+      if (isFolded) await fold(database)
+      const failed = { status: 502, code: 'PROVIDER_ERROR' as const, charge: undefined }
+      await storeRecords(database, [answeredRequest({ ...record, ...failed, id: `${id}${isFolded}` as RequestId })])
+    }
+    await fold(database)
+    // Both keep their charges.
+    expect((await sumUsage({ database, ...at })).total).toMatchObject({ requests: 2, failed: 2, cost: 1400n })
+    expect((await sumUsage({ database, ...at, outcome: 'ok' })).list()).toEqual([])
+    const { facets } = await countFacets(database, period)
+    expect([...facets.cause]).toEqual([['provider_error', 2]])
+    const [session] = await readSeries(database, { ...period, group: 'session', stepMs: dayMs, offsetMs: 0 })
+    expect(session).toMatchObject({ value: 's1', total: { requests: 2n, errors: 2n, charge: 1400n } })
+  })
+
+  storeTest(
+    'retention keeps the sums, except by agent and session, which go with their requests',
+    async ({ database }) => {
+      await fill(database)
+      await fold(database)
+      const models = await reported(database, 'model', {}, period)
+      const clock = { now: () => noon, monotonicMs: () => 0 }
+      const onFault = (error: unknown) => {
+        throw error
+      }
+      const options = { database, clock, days: () => 1, onFault, every: () => () => {}, pause: async () => {} }
+      const removed = await createRetention(options).run()
+      expect(removed).toBe(times.filter((at) => at < noon - dayMs).length)
+      const whole = { from: noon - 3 * dayMs, to: noon }
+      const before = await sumUsage({ database, ...whole, groupBy: ['model'] })
+      expect(before.total.requests).toBe(times.filter((at) => at >= whole.from && at < whole.to).length)
+      // Only the rows of the first, partial hour are gone.
+      expect(models.length).toBe((await reported(database, 'model', {}, period)).length)
+      const kept = { from: noon - dayMs, to: period.to }
+      for (const group of ['agent', 'session'] as const) {
+        const where = { agent: 'agent', session: 'session' }[group]
+        expect(await reported(database, group, {}, kept)).toEqual(await bySql(database, where, '1 = 1', kept))
+        const names =
+          await database.sql`SELECT 1 FROM request_sums WHERE series = ${group} AND start_at < ${BigInt(noon - 2 * dayMs)}`
+        expect(names.length).toBe(0)
+      }
+    },
+  )
+
+  storeTest('erasing a workspace deletes its agents and sessions, and nobody else’s', async ({ database }) => {
+    await fill(database)
+    await fold(database, noon - dayMs)
+    const other = { workspaceId: 'ws_0' as WorkspaceId }
+    const before = [
+      await reported(database, 'session', other, period),
+      await reported(database, 'agent', other, period),
+    ]
+    await forgetRequests(database, 'ws_1' as WorkspaceId)
+    expect([
+      await reported(database, 'session', other, period),
+      await reported(database, 'agent', other, period),
+    ]).toEqual(before)
+    const left = await database.sql`SELECT 1 FROM request_sums
+      WHERE workspace_id = ${'ws_1'} AND series IN ('agent', 'session')`
+    expect(left.length).toBe(0)
+    expect((await database.sql`SELECT 1 FROM request_hours WHERE agent <> ''`).length).toBe(0)
+  })
+
+  storeTest('the groups that the console offers do not read the rows of whole hours', async ({ database }) => {
+    const minutes = Array.from({ length: 3 * 24 * 20 }, (_, at) => noon - 3 * dayMs + at * 3 * 60_000)
+    await storeRequests(
+      database,
+      minutes.map((startedAt) => ({ startedAt, session: `s${startedAt % 7}` })),
+    )
+    await fold(database)
+    const edges = { from: noon - 3 * dayMs + 90 * 60_000, to: noon - 30 * 60_000 }
+    // Half an hour at each end, and a request every three minutes.
+    const rowsAtEdges = 20
+    const rowsOf = async (work: (database: Database) => Promise<unknown>) => {
+      const { rows, scans } = await readingOf(database, work, ['requests'])
+      expect(scans).toEqual([])
+      return rows
+    }
+    const groups = ['day', 'workspace', 'project', 'key', 'model', 'provider', 'route', 'session', 'agent'] as const
+    for (const group of groups) {
+      const rows = await rowsOf((recorded) => sumUsage({ database: recorded, groupBy: [group], ...edges }))
+      // Each row is looked at in the index and in the table; ids begin a minute before and end a minute after.
+      expect([group, rows <= 3 * rowsAtEdges]).toEqual([group, true])
+    }
+    expect(await rowsOf((recorded) => countFacets(recorded, edges))).toBeLessThanOrEqual(6 * rowsAtEdges)
+    const filtered = { ...edges, tag: 'team=web' }
+    const counted = await countRowsToRead(
+      database,
+      filtered,
+      sourceOf({ ...filtered, groups: ['model'], grain: 'day' }).logged,
+    )
+    expect(counted).toBe(minutes.filter((at) => at >= edges.from - 30 * 60_000 && at < edges.to + 30 * 60_000).length)
+    expect(await countRowsToRead(database, {}, [])).toBe(0)
+  })
+
+  storeTest('a report stops reading when its client leaves', async ({ database }) => {
+    const portion = database.engine === 'sqlite' ? 2_000 : 25_000
+    await database.transaction(
+      (
+        sql,
+      ) => sql`INSERT INTO requests (id, started_at, workspace_id, project_id, key_id, path, stream, status, total_ms, estimated)
+        WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${BigInt(2 * portion)})
+        SELECT CAST(${firstIdAt(noon).slice(0, -6)} AS TEXT) || SUBSTR(CAST(1000000 + i AS TEXT), 2),
+          CAST(${BigInt(noon)} AS BIGINT), 'ws', 'prj', 'key', '/', 0, 200, 1, 0 FROM n`,
+    )
+    const signal = { aborted: false }
+    let statements = 0
+    const counting = ((text: TemplateStringsArray, ...values: []) => {
+      statements++
+      signal.aborted = true
+      return database.sql(text, ...values)
+    }) as Database['sql']
+    const report = sumUsage({ database: { ...database, sql: counting, signal }, ...period, groupBy: ['tag:team'] })
+    expect(await report.catch((thrown: unknown) => thrown)).toBeInstanceOf(ReadCancelled)
+    // The end of the first portion and its sums, of three portions.
+    expect(statements).toBe(2)
+  })
+})
