@@ -56,6 +56,8 @@ interface Row<Name extends OperationName> extends Omit<CommandShape, 'positional
   /** Explains a name that does not exist, where that takes more than `listedBy`. */
   missing?(context: CommandContext, parameters: Parameters): Refusal | Promise<Refusal>
   readonly timeoutMs?: number
+  /** Runs before the call, such as to say that it will take long. */
+  announce?(context: CommandContext, call: CallOf<Name>): Promise<void>
 }
 
 interface AnswerRow<Name extends OperationName> extends Row<Name> {
@@ -171,6 +173,7 @@ function command<Name extends OperationName>(
         timeoutMs: row.timeoutMs,
         idempotencyKey: row.options && 'idempotency-key' in row.options ? context.text('idempotency-key') : undefined,
       }
+      await row.announce?.(context, call as unknown as PreparedCall<Name>)
       // The rows name fields of their operation; the API checks the values.
       await run(context, call as unknown as PreparedCall<Name>, parameters)
     },

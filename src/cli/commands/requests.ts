@@ -184,6 +184,23 @@ const usageOptions = {
   ...filterOptions,
 } as const
 
+const longSeconds = 2
+/** Reports of very long logs. */
+const reportTimeoutMs = 30 * 60_000
+
+/** Says how long a report takes that reads the rows of the log. An end of this process ends the connection, and so the report. */
+async function announce(
+  report: 'usage' | 'margin',
+  { api, terminal }: CommandContext,
+  query: CallOf<'getUsage'>['query'],
+): Promise<void> {
+  const { format: _, ...wanted } = { format: undefined, ...query }
+  const estimate = await ifPossible(api.call('estimateReport', { query: { ...wanted, report } }))
+  if (!estimate || estimate.seconds < longSeconds) return
+  const [rows, seconds] = [shownCount(estimate.rows), Math.round(estimate.seconds)]
+  terminal.complain(`Reading ${rows} requests from the log: about ${seconds} s. Ctrl-C stops it.\n`)
+}
+
 /** Refuses an empty period, which would look like no usage. */
 function checkPeriod({ text, clock }: CommandContext): void {
   const [from, to] = [text('from'), text('to')]
@@ -201,8 +218,8 @@ const usage = downloadCommand({
   words: ['usage', 'export'],
   isDefault: true,
   summary: 'prints tokens and cost as CSV, summed up by day and model or by other groups',
-  details: `One line for each combination; amounts are exact and in USD. Requests that retention has removed are not included.
-Groups: day, workspace, project, key, model, provider, route, session, agent, user, tag:NAME. An empty cell: the requests have none.`,
+  details: `One line for each combination; amounts are exact and in USD. Requests that retention has removed are included only
+where sums have the answer: docs/reference/attribution.md. Groups: day, workspace, project, key, model, provider, route, session, agent, user, tag:NAME. An empty cell: the requests have none.`,
   examples: [
     'tollgate usage',
     'tollgate usage --by tag:team,model --json',
@@ -215,6 +232,7 @@ Groups: day, workspace, project, key, model, provider, route, session, agent, us
     ...usageOptions,
   },
   check: checkPeriod,
+  announce: (context, { query }) => announce('usage', context, query),
   body: ({ json }) => ({ format: json ? ('jsonl' as const) : ('csv' as const) }),
   whenEmpty: 'No usage in that time, or retention has removed it. Other times: --from and --to\n',
 })
@@ -247,6 +265,8 @@ negative if writing to the cache cost more than reading from it saved. Groups: a
     ...usageOptions,
   },
   check: checkPeriod,
+  announce: (context, { query }) => announce('usage', context, query),
+  timeoutMs: reportTimeoutMs,
   text: (report, context) => renderReport(report, context, 'model', cacheColumns),
 })
 
@@ -273,6 +293,8 @@ calls on own provider keys cost nothing here. Groups: as in \`tollgate usage exp
     ...usageOptions,
   },
   check: checkPeriod,
+  announce: (context, { query }) => announce('margin', context, query),
+  timeoutMs: reportTimeoutMs,
   text: (report, context) => renderReport(report, context, 'day', marginColumns),
 })
 

@@ -21,6 +21,8 @@ export interface Query<Value> {
   readonly error: ApiError | undefined
   readonly isLoading: boolean
   reload(): void
+  /** Ends the running call, which then shows as an error. */
+  cancel(): void
 }
 
 /** The result of a call, or why it failed. Anything else that is thrown is a defect. */
@@ -52,6 +54,8 @@ export function firstTime(answeredAt: number): number {
   return firstAnswers.size > 0 ? answeredAt : systemClock.now()
 }
 
+export const cancelledText = 'Cancelled before the log was read to its end.'
+
 interface QueryState<Value> {
   readonly key: string | undefined
   readonly value?: Value | undefined
@@ -74,6 +78,7 @@ export function useQuery<Value>(
   const isFirst = useRef(state.value !== undefined)
   const [reloads, setReloads] = useState(0)
   const [isLoading, setLoading] = useState(state.value === undefined)
+  const running = useRef<AbortController | undefined>(undefined)
   const latest = useRef(load)
   latest.current = load
   useEffect(() => {
@@ -82,6 +87,7 @@ export function useQuery<Value>(
     isFirst.current = false
     if (isAnswered) return
     const leaving = new AbortController()
+    running.current = leaving
     const run = async () => {
       const answer = await outcomeOf(latest.current(leaving.signal))
       if (leaving.signal.aborted) return
@@ -93,8 +99,19 @@ export function useQuery<Value>(
     return () => leaving.abort()
   }, [key, reloads])
   const reload = useCallback(() => setReloads((before) => before + 1), [])
+  const cancel = useCallback(() => {
+    running.current?.abort()
+    setLoading(false)
+    setState((before) => ({ ...before, error: new ApiError(0, cancelledText) }))
+  }, [])
   const isCurrent = state.key === key || keepPrevious
-  return { value: isCurrent ? state.value : undefined, error: isCurrent ? state.error : undefined, isLoading, reload }
+  return {
+    cancel,
+    value: isCurrent ? state.value : undefined,
+    error: isCurrent ? state.error : undefined,
+    isLoading,
+    reload,
+  }
 }
 
 /** One operation of the API. A call of undefined loads nothing yet. */

@@ -3,11 +3,12 @@
 // request.
 
 import type { ComponentChildren, VNode } from 'preact'
+import { useEffect, useState } from 'preact/hooks'
 import { type CatalogEntry, isEmbedder, isSandbox } from '../../catalog/entry.ts'
-import { headlineUsd, usdText } from '../../catalog/format.ts'
-import type { RequestItem } from '../api.ts'
+import { exactCount, headlineUsd, usdText } from '../../catalog/format.ts'
+import type { CallOf, RequestItem } from '../api.ts'
 import { Button, CodeBlock, ErrorNotice, Menu, Skeleton, Status } from '../components.tsx'
-import { idOf, type List, type Query, useApi } from '../hooks.ts'
+import { idOf, type List, type Query, useApi, useTimeout } from '../hooks.ts'
 import { type Column, DataTable, type DataTableProps } from '../table.tsx'
 
 export interface QueryViewProps<Value> {
@@ -25,6 +26,36 @@ export function QueryView<Value>({ what, query, children }: QueryViewProps<Value
       {error && <ErrorNotice error={error} retry={reload} />}
       {value === undefined ? error === undefined && <Skeleton what={what} /> : children(value)}
     </>
+  )
+}
+
+export interface LongReadProps {
+  readonly query: Query<unknown>
+  /** The parameters of the report; undefined = nothing is read yet. */
+  readonly estimate: CallOf<'estimateReport'>['query'] | undefined
+}
+
+const longSeconds = 2
+const lateMs = 500
+
+/** While a report reads the rows of the log: how long that takes, and a button that ends it. */
+export function LongRead({ query: { isLoading, cancel }, estimate }: LongReadProps) {
+  const [isLate, setLate] = useState(false)
+  useEffect(() => setLate(false), [isLoading])
+  // Most reports are there before one could ask.
+  useTimeout(() => setLate(true), isLoading ? lateMs : undefined)
+  const call = isLoading && isLate && estimate ? { query: estimate } : undefined
+  const { value } = useApi('estimateReport', call)
+  if (!call || !value || value.seconds < longSeconds) return null
+  return (
+    <p class="row" role="status">
+      <span>
+        Reading {exactCount(value.rows)} requests from the log: about {exactCount(Math.round(value.seconds))} s.
+      </span>
+      <Button look="quiet small" onClick={cancel}>
+        Cancel
+      </Button>
+    </p>
   )
 }
 

@@ -9,7 +9,7 @@ import { type AnswerOf, callApi, type ItemOf } from '../api.ts'
 import { Field } from '../form.tsx'
 import { useApi, useList } from '../hooks.ts'
 import { type Column, DataTable } from '../table.tsx'
-import { actionsColumn, Card, emptyState, ListView, QueryView, Section, Tiles } from './components.tsx'
+import { actionsColumn, Card, emptyState, ListView, LongRead, QueryView, Section, Tiles } from './components.tsx'
 import { useWorkspaces } from './context.tsx'
 import { dayMs } from './figures.ts'
 import { FormDialog, useOverlay } from './overlay.tsx'
@@ -25,17 +25,15 @@ export function MarginView({ workspaceId, now }: WorkspacesData) {
   const [days, setDays] = useState('30')
   const [by, setBy] = useState('day')
   const from = isoTime(now - Number(days) * dayMs)
-  const query = useApi(
-    'getMargin',
-    { query: { from, group_by: by, workspace_id: workspaceId } },
-    { keepPrevious: true },
-  )
+  const wanted = { from, group_by: by, workspace_id: workspaceId }
+  const query = useApi('getMargin', { query: wanted }, { keepPrevious: true })
   return (
     <>
       <div class="row">
         <Field label="Time range" value={days} options={periods} onChange={setDays} />
         <Field label="Group by" value={by} options={groupings} onChange={setBy} />
       </div>
+      <LongRead query={query} estimate={{ report: 'margin', ...wanted }} />
       <QueryView what="the margin" query={query}>
         {({ total, groups, groups_left_off }) => (
           <>

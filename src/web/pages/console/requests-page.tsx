@@ -14,7 +14,7 @@ import { type AddressQuery, firstTime, useAddressQuery, useApi, useList } from '
 import { Icon } from '../icons.tsx'
 import { followEvents, type LiveState } from '../live-catalog.ts'
 import type { Column } from '../table.tsx'
-import { Amount, causeText, ExampleRequest, emptyState, ListView, NameOf, Outcome } from './components.tsx'
+import { Amount, causeText, ExampleRequest, emptyState, ListView, LongRead, NameOf, Outcome } from './components.tsx'
 import { Moment, TimeField, useTimeFormats, useWorkspaces } from './context.tsx'
 import { isoTimeOf } from './figures.ts'
 import { useConsolePath } from './navigation.ts'
@@ -196,7 +196,8 @@ function Histogram({ filters, period, query, change, answeredAt }: HistogramProp
   const from = period.from ?? isoTime(Date.parse(to) - dayMs)
   const call = Date.parse(from) < Date.parse(to) ? { query: { ...filters, from, to } } : undefined
   const usage = useApi('getUsageSeries', call, { keepPrevious: true }).value
-  const facets = useApi('getRequestFacets', call, { keepPrevious: true }).value?.facets
+  const counted = useApi('getRequestFacets', call, { keepPrevious: true })
+  const facets = counted.value?.facets
   const stepMs = usage ? intervalMs[usage.interval] : 0
   const starts = usage ? startsOf(Date.parse(usage.from), Date.parse(usage.to), stepMs, 0) : []
   const points = new Map(usage?.total.points.map((point) => [Date.parse(point.start), point]))
@@ -237,6 +238,7 @@ function Histogram({ filters, period, query, change, answeredAt }: HistogramProp
         </span>
         <span>{hour(to)}</span>
       </p>
+      <LongRead query={counted} estimate={call && { report: 'facets', ...call.query }} />
       <div class="controls">
         <TimeField label="From" at={Date.parse(from)} onChange={(next) => change({ from: next, to })} />
         <TimeField label="To" at={Date.parse(to)} onChange={(next) => change({ from, to: next })} />

@@ -2,7 +2,7 @@
 // Usage: spend, requests, errors, latency and runway. Every figure is summed by the server and links to its requests.
 
 import type { ComponentChildren } from 'preact'
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import { isoTime, systemClock } from '../../../kernel/clock.ts'
 import { exactCount } from '../../catalog/format.ts'
 import { spendQuery, usageQuery } from '../../first-calls.ts'
@@ -10,8 +10,8 @@ import type { ConsoleData } from '../../page-data.ts'
 import { withQuery } from '../api.ts'
 import { Button } from '../components.tsx'
 import { Field } from '../form.tsx'
-import { firstTime, useAddressQuery, useApi } from '../hooks.ts'
-import { ExampleRequest, emptyState, Headline, NameOf, QueryView, Tiles } from './components.tsx'
+import { cancelledText, firstTime, useAddressQuery, useApi } from '../hooks.ts'
+import { ExampleRequest, emptyState, Headline, LongRead, NameOf, QueryView, Tiles } from './components.tsx'
 import { TimeField, useMay, useTimeFormats, useWorkspaces } from './context.tsx'
 import { dayMs, firstTokenText, isoTimeOf, runwayText, spendRateDays, spendRateOf } from './figures.ts'
 import { FirstSteps } from './first-run.tsx'
@@ -32,7 +32,8 @@ export function UsageView({ address, isOperator, now: answeredAt }: ConsoleData)
   const [query, change] = useAddressQuery(['range', 'from', 'to', 'group', 'metric', 'by', 'key', 'project'])
   const { chosen, current, isDecided } = useWorkspaces()
   const { zoneName } = useTimeFormats()
-  const [now, isMounted] = useNowFrom(answeredAt)
+  const isPaused = useRef(false)
+  const [now, isMounted] = useNowFrom(answeredAt, isPaused)
   const range = ranges.find(({ value }) => value === query.range) ?? ranges[0]
   const custom = { from: Date.parse(isoTimeOf(query.from)), to: Date.parse(isoTimeOf(query.to)) }
   const isCustom = query.range === 'custom' && custom.from < custom.to
@@ -46,7 +47,10 @@ export function UsageView({ address, isOperator, now: answeredAt }: ConsoleData)
   const offsetMinutes = zoneName === 'UTC' || !isMounted ? 0 : -new Date(to).getTimezoneOffset()
   const callFor = (start: number, end: number, groupBy: string) =>
     isDecided ? { query: { ...usageQuery(start, end, chosen?.id, groupBy, offsetMinutes), ...filters } } : undefined
-  const usage = useApi('getUsageSeries', callFor(from, to, group), { keepPrevious: true })
+  const call = callFor(from, to, group)
+  const usage = useApi('getUsageSeries', call, { keepPrevious: true })
+  // A refresh would begin a long report again, or one that was cancelled.
+  isPaused.current = usage.isLoading || usage.error?.message === cancelledText
   const previous = useApi('getUsageSeries', callFor(from - (to - from), from, 'none'), { keepPrevious: true })
   const tiles = useBalanceTiles(now)
   const may = useMay()
@@ -75,6 +79,7 @@ export function UsageView({ address, isOperator, now: answeredAt }: ConsoleData)
             </Button>
           ))}
       </div>
+      <LongRead query={usage} estimate={call && { report: 'series', ...call.query }} />
       <QueryView what="usage" query={usage}>
         {(value) => (
           <>
@@ -129,14 +134,17 @@ function tagGroup(text: string): string | undefined {
 }
 
 /** From the time of the first answers on, refreshed periodically; and whether the page is mounted. */
-function useNowFrom(answeredAt: number): readonly [now: number, isMounted: boolean] {
+function useNowFrom(
+  answeredAt: number,
+  isPaused: { readonly current: boolean },
+): readonly [now: number, isMounted: boolean] {
   const [now, setNow] = useState(() => firstTime(answeredAt))
   const [isMounted, setMounted] = useState(false)
   useEffect(() => {
     setMounted(true)
-    const timer = setInterval(() => setNow(systemClock.now()), refreshMs)
+    const timer = setInterval(() => isPaused.current || setNow(systemClock.now()), refreshMs)
     return () => clearInterval(timer)
-  }, [])
+  }, [isPaused])
   return [now, isMounted]
 }
 

@@ -1,6 +1,6 @@
 /** @jsxImportSource preact */
-// Usage by session, agent, end user, tag, route and others, with what prompt caches saved. Summed up from the request log,
-// so it is read when the page opens or a choice changes, and not with every refresh.
+// Usage by session, agent, end user, tag, route and others, with what prompt caches saved. Some groups are summed up from the
+// rows of the log, so it is read when the page opens or a choice changes, and not with every refresh.
 
 import { useEffect, useState } from 'preact/hooks'
 import { isoTime, systemClock } from '../../../kernel/clock.ts'
@@ -9,7 +9,7 @@ import { type AnswerOf, type CallOf, withQuery } from '../api.ts'
 import { CommittedField, Field } from '../form.tsx'
 import { useApi } from '../hooks.ts'
 import { type Column, DataTable } from '../table.tsx'
-import { Amount, Card, QueryView } from './components.tsx'
+import { Amount, Card, LongRead, QueryView } from './components.tsx'
 import { Moment } from './context.tsx'
 import { dayMs } from './figures.ts'
 
@@ -56,11 +56,8 @@ export function UsageReport({ days, filters, by, onChoose }: UsageReportProps) {
   const isComplete = group.value !== 'tag' || tag !== ''
   const query = { from: isoTime((now ?? 0) - days * dayMs), ...filters }
   const groupBy = group.value === 'tag' ? `tag:${tag}` : group.value
-  const report = useApi(
-    'getUsage',
-    now === undefined || !isComplete ? undefined : { query: { ...query, group_by: groupBy } },
-    { keepPrevious: true },
-  )
+  const wanted = now === undefined || !isComplete ? undefined : { ...query, group_by: groupBy }
+  const report = useApi('getUsage', wanted && { query: wanted }, { keepPrevious: true })
   return (
     <Card
       title="Attribution and prompt cache"
@@ -78,6 +75,7 @@ export function UsageReport({ days, filters, by, onChoose }: UsageReportProps) {
         </>
       }
     >
+      <LongRead query={report} estimate={wanted} />
       {isComplete ? (
         <QueryView what="the report" query={report}>
           {(value) => <ReportTable report={value} group={group} tag={tag} />}
