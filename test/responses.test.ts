@@ -260,7 +260,7 @@ const user = { role: 'user', content: 'go' }
 describe.each(translated)('bad input, from $upstream', (pair) => {
   test.each<[body: object, param: string]>([
     [{ input: [{ type: 'Strange!' }] }, 'input[0].type'],
-    [{ input: [{ type: 'item_reference', id: 'msg_1' }] }, 'input[0].type'],
+    [{ input: [{ type: 'item_reference', id: 'msg_1' }] }, 'input[0].id'],
     [{ input: 'go', tools: [{ type: 'Strange!' }] }, 'tools[0].type'],
     [{ input: 'go', tools: [{ type: 'mcp', server_label: 'x' }] }, 'tools[0]'],
     [{ input: [user, { ...called, call_id: undefined }] }, 'input[1].call_id'],

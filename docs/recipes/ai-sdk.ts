@@ -99,8 +99,7 @@ const examples: Record<string, Example> = {
     const providerOptions = {
       tollgate: { reasoningEffort: 'low' },
       anthropic: { thinking: { type: 'adaptive' as const } },
-      // Without `store: false` it refers to the reasoning by id, at a provider that has not stored it.
-      openai: { forceReasoning: true, reasoningEffort: 'low', reasoningSummary: 'auto', store: false },
+      openai: { forceReasoning: true, reasoningEffort: 'low', reasoningSummary: 'auto' },
     }
     const think = tollgate(model('think'))
     const ask = (messages: ModelMessage[]) => generateText({ model: think, messages, maxOutputTokens, providerOptions })

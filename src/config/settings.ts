@@ -343,7 +343,7 @@ export const sections = {
       keep_reasoning: setting(onOff, {
         member: 'keepReasoning',
         default: 'on',
-        help: 'whether signed reasoning is kept in memory, encrypted, for an hour after its last use, for callers of Chat Completions, whose clients do not [send it back](prompt-caching.md#kept-reasoning)',
+        help: 'whether signed reasoning is kept in memory, encrypted, for an hour after its last use, for callers of Chat Completions, whose clients do not [send it back](prompt-caching.md#kept-reasoning), and output items for callers of Responses that [refer to them](responses.md#item-references)',
       }),
     },
   },

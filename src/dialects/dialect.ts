@@ -46,16 +46,24 @@ export interface ResponseStorage {
   previousId(body: Uint8Array<ArrayBuffer>): string | undefined
   /** The body with that conversation before its own input. */
   continueFrom(body: Uint8Array<ArrayBuffer>, stored: StoredConversation): Uint8Array<ArrayBuffer>
-  /** The ids of items of earlier responses that the input refers to, with their places. */
-  referredItems(body: Uint8Array<ArrayBuffer>): readonly { readonly id: string; readonly param: string }[]
-  /** The body with items in place of references to them. `responses`: the response with each item, by the item's id. */
-  resolveItems(body: Uint8Array<ArrayBuffer>, responses: ReadonlyMap<string, string>): Uint8Array<ArrayBuffer>
+  /** The text of the caller's first message, which is the same in every turn of a conversation. */
+  opening(sent: Pick<SentRequest, 'members'>): string
+  /** The references in the input to items of earlier responses; undefined = there are none. */
+  references(body: Uint8Array<ArrayBuffer>): ItemReferences | undefined
+  /** The items in the output of a response, as JSON, by id. */
+  outputItems(response: string): ReadonlyMap<string, string>
   /** The input as a JSON list of items. */
   inputItems(sent: SentRequest): string
   /** Reads the response from a whole reply or from the last record of a stream; undefined = it failed. */
-  readResponse(
-    bytes: Uint8Array,
-  ): { readonly id: string; readonly response: string; readonly itemIds: readonly string[] } | undefined
+  readResponse(bytes: Uint8Array): { readonly id: string; readonly response: string } | undefined
+}
+
+/** References in a body to items of earlier responses. */
+export interface ItemReferences extends Pick<SentRequest, 'members'> {
+  /** In their order. */
+  readonly list: readonly { readonly id: string; readonly param: string }[]
+  /** The body with items, as JSON, in their places. */
+  resolve(items: readonly string[]): Uint8Array<ArrayBuffer>
 }
 
 /** A dialect that callers can use too. */

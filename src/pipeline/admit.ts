@@ -29,11 +29,12 @@ import { isStrict } from './answer.ts'
 import { bodyFailure } from './client-request.ts'
 import { Content } from './content.ts'
 import type { Exchange } from './exchange.ts'
+import { readItemSession } from './kept-items.ts'
 import type { KeptReasoning } from './kept-reasoning.ts'
 import { strictRefusal } from './lanes.ts'
 import { readSession, recordAttribution, type SessionSettings, type TagContent } from './session.ts'
 import { type Admitted, Refusal, type Storing } from './stages.ts'
-import { inputToStore, withPrevious } from './stored-response.ts'
+import { inputToStore, withEarlier } from './stored-response.ts'
 
 export interface AdmitDependencies {
   authenticate(headers: RequestHeaders): Caller | Failure | Promise<Caller | Failure>
@@ -180,7 +181,7 @@ function refusedByLimit({ record }: Exchange, refused: Refused): Refusal {
 
 // ── The body ──
 
-const notStoring: Storing = { previousId: undefined, input: undefined }
+const notStoring: Storing = { previousId: undefined, input: undefined, items: undefined }
 
 interface ReadSent {
   readonly sent: SentRequest
@@ -193,13 +194,16 @@ async function readSent(
   caller: Caller,
   readEnvelope: ReadEnvelope,
 ): Promise<ReadSent | Failure> {
-  const { bodyBytesMax, storeResponses } = deps.settings.current
+  const { bodyBytesMax, storeResponses, sessions } = deps.settings.current
+  const { storage } = surface
   const refused = refusedMediaType(http.headers) ?? refusedEncoding(http.headers)
   if (refused) return refused
   const body = await readBody(http, bodyBytesMax)
   if (body instanceof BodyFault) return bodyFailure(body, tooLarge(bodyBytesMax), deps.random)
-  const stored = storeResponses && surface.storage ? deps.storedResponses : undefined
-  const whole = stored ? await withPrevious(stored, surface, caller, body) : { body, previousId: undefined }
+  const stored = storeResponses ? deps.storedResponses : undefined
+  const kept = sessions.keepReasoning ? deps.keptReasoning : undefined
+  const asked = { caller, headers: http.headers, body, bytesMax: bodyBytesMax }
+  const whole = storage ? await withEarlier({ stored, kept }, storage, asked) : { body, previousId: undefined }
   if (whole instanceof Failure) return whole
   if (whole.body.length > bodyBytesMax) return new Failure('PAYLOAD_TOO_LARGE', tooLarge(bodyBytesMax))
   const sent = readEnvelope(whole.body, http.headers, http.url)
@@ -208,10 +212,16 @@ async function readSent(
   if (input instanceof Failure) return input
   record.stream = sent.envelope.stream
   const { previousId } = whole
-  if (input === undefined && previousId === undefined) return { sent, storing: notStoring }
+  // A client that does not decline storage may refer to the items of the answer.
+  const keepsItems = storage && kept && input === undefined && sent.envelope.wantsStore !== false
+  const { workspaceId } = caller
+  const items = keepsItems
+    ? { store: kept, workspaceId, session: readItemSession(http.headers, sent, storage) }
+    : undefined
+  if (input === undefined && previousId === undefined && !items) return { sent, storing: notStoring }
   return {
     sent: input === undefined ? sent : { ...sent, envelope: { ...sent.envelope, isStored: true } },
-    storing: { previousId, input },
+    storing: { previousId, input, items },
   }
 }
 

@@ -1,6 +1,7 @@
 // Signed reasoning of the last hour, for clients that do not send it back. Providers want it back with later turns, and chat
 // clients drop it. It is kept in memory (and in Redis, if replicas share one), sealed, per workspace and session, and found
-// by the message it belongs to, so that another conversation cannot get it. Never written to disk.
+// by the message it belongs to, so that another conversation cannot get it. Never written to disk. Items that clients of
+// Responses refer to by id are kept in the same place (kept-items.ts).
 
 import type {
   AssistantBlock,
@@ -49,8 +50,8 @@ const lifetimeMs = 3_600_000
 const renewMs = 600_000
 const entriesMax = 50_000
 const bytesMaxUsual = 64 * 1024 * 1024
-/** Reasoning of about 100,000 tokens; longer is not kept. */
-const turnBytesMax = 512 * 1024
+/** About 100,000 tokens; longer is not kept. */
+export const keptBytesMax = 512 * 1024
 
 interface Entry {
   readonly sealed: string
@@ -78,19 +79,19 @@ export function createKeptReasoning(options: KeptReasoningOptions) {
   }
   const isOver = (key: string): boolean => clock.monotonicMs() - (entries.get(key)?.usedMs ?? 0) >= lifetimeMs
   const share = (key: string, sealed: string): void => shared?.set(key, sealed, lifetimeMs)
-  const opened = (key: string, sealed: string | undefined): KeptTurn | undefined => {
+  const opened = (key: string, sealed: string | undefined): string | undefined => {
     const plain = sealed === undefined ? undefined : open(secret, sealed, key)
-    return plain && (JSON.parse(plain.toString()) as KeptTurn)
+    return plain?.toString()
   }
-  const findShared = async (key: string, cache: SharedCache): Promise<KeptTurn | undefined> => {
+  const findShared = async (key: string, cache: SharedCache): Promise<string | undefined> => {
     const sealed = await cache.get(key)
-    const turn = opened(key, sealed)
-    if (turn && sealed !== undefined) put(key, sealed, clock.monotonicMs())
-    return turn
+    const text = opened(key, sealed)
+    if (text !== undefined && sealed !== undefined) put(key, sealed, clock.monotonicMs())
+    return text
   }
   return {
     /** A promise only if replicas share. */
-    find(key: string): KeptTurn | undefined | Promise<KeptTurn | undefined> {
+    find(key: string): string | undefined | Promise<string | undefined> {
       const entry = isOver(key) ? undefined : entries.get(key)
       if (!entry) return shared && findShared(key, shared)
       const nowMs = clock.monotonicMs()
@@ -99,8 +100,8 @@ export function createKeptReasoning(options: KeptReasoningOptions) {
       put(key, entry.sealed, isDue ? nowMs : entry.sharedMs)
       return opened(key, entry.sealed)
     },
-    keep(key: string, turn: KeptTurn): void {
-      const sealed = seal(secret, Buffer.from(JSON.stringify(turn)), key)
+    keep(key: string, text: string): void {
+      const sealed = seal(secret, Buffer.from(text), key)
       put(key, sealed, clock.monotonicMs())
       share(key, sealed)
     },
@@ -177,7 +178,7 @@ export class ReplyKeeper {
       case 'text-delta':
       case 'thinking-delta':
         this.#bytes += event.text.length
-        if (this.#bytes <= turnBytesMax) this.#text += event.text
+        if (this.#bytes <= keptBytesMax) this.#text += event.text
         break
       case 'signature':
         this.#bytes += event.signature.length
@@ -206,12 +207,13 @@ export class ReplyKeeper {
 
   #keep(): void {
     const key = keyOf(this.session, this.#said, this.answered)
-    if (key === undefined || this.#bytes > turnBytesMax) return
+    if (key === undefined || this.#bytes > keptBytesMax) return
     const places = reasoningPlaces(this.#kinds)
     const blocks = this.#reasoning
       .map((block, i) => ({ block, place: places[i] }))
       .filter(({ block }) => isSigned(block))
-    this.session.store.keep(key, { dialect: this.dialect, blocks })
+    const turn: KeptTurn = { dialect: this.dialect, blocks }
+    this.session.store.keep(key, JSON.stringify(turn))
   }
 }
 
@@ -240,8 +242,9 @@ export async function recallTurns(
     if (turn.role !== 'assistant' || turn.blocks.some((block) => isThinking(block) && isSigned(block))) continue
     const key = keyOf(session, turn.blocks, answeredText(turns.slice(0, at)))
     if (key === undefined) continue
-    const kept = await session.store.find(key)
-    if (!kept) break
+    const text = await session.store.find(key)
+    if (text === undefined) break
+    const kept = JSON.parse(text) as KeptTurn
     recalled.set(turn, kept)
     for (const { block } of kept.blocks) bytes += bytesOf(block)
   }

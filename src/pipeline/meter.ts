@@ -76,6 +76,10 @@ export class Meter implements RelayContext {
     return { id: `resp_${this.#record.id.slice('req_'.length)}`, store: true, previous_response_id }
   }
 
+  get keepsItems(): boolean {
+    return this.#storing.items !== undefined
+  }
+
   renderContext(): RenderContext {
     return new ReplyContext(this, this.#record, this.#content, this.#candidate)
   }

@@ -89,10 +89,15 @@ export function readSession(
   sent: SentRequest,
   surface: Pick<Dialect, 'conversationSpans'>,
 ): Session | undefined {
-  const named = namedInHeaders(headers) ?? namedInBody(sent)
+  const named = readNamedSession(headers, sent)
   if (named !== undefined) return { id: boundedId(named), isNamed: true }
   const opening = openingHash(surface, sent)
   return opening === undefined ? undefined : { id: opening, isNamed: false }
+}
+
+/** The id that the client sent. */
+export function readNamedSession(headers: RequestHeaders, sent: Pick<SentRequest, 'members'>): string | undefined {
+  return namedInHeaders(headers) ?? namedInBody(sent)
 }
 
 function namedInHeaders(headers: RequestHeaders): string | undefined {
@@ -104,7 +109,7 @@ function namedInHeaders(headers: RequestHeaders): string | undefined {
   return undefined
 }
 
-function namedInBody({ members }: SentRequest): string | undefined {
+function namedInBody({ members }: Pick<SentRequest, 'members'>): string | undefined {
   const key = members.get('prompt_cache_key') ?? members.get('promptCacheKey')
   return key?.string?.trim() || sessionOfUserId(members.get('metadata')?.get('user_id')?.string ?? '')
 }

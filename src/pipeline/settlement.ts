@@ -267,7 +267,8 @@ const keepingMs = 2_000
 async function keepAnswer(deps: SettlementDependencies, held: Held, ending: Ending, read: ReadReply): Promise<void> {
   const { exchange, admitted } = held
   const { key } = exchange
-  const isStored = admitted.storing.input !== undefined && ending === 'complete'
+  const { input, items } = admitted.storing
+  const isStored = (input !== undefined || items !== undefined) && ending === 'complete'
   if (!key && !isStored) return
   const keeping = Promise.all([
     key && storeAnswer(deps, key, read.bodyToKeep),

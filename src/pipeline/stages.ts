@@ -9,6 +9,7 @@ import type { Caller } from '../tenancy/caller.ts'
 import type { Content } from './content.ts'
 import type { Exchange } from './exchange.ts'
 import type { Hold } from './hold.ts'
+import type { SessionItems } from './kept-items.ts'
 import type { SessionReasoning } from './kept-reasoning.ts'
 import type { Session } from './session.ts'
 
@@ -43,6 +44,8 @@ export interface Storing {
   readonly previousId: string | undefined
   /** The input items, if the response is to be stored. */
   readonly input: string | undefined
+  /** Where the items of the answer are kept for references to them; undefined = they are not. */
+  readonly items: SessionItems | undefined
 }
 
 /** A request whose cost is reserved, so that it may be sent. */

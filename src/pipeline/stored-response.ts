@@ -1,14 +1,24 @@
-// `store: true` and `previous_response_id`. The stored conversation is put before the caller's input when the body is read,
-// so that everything after that (limits, hold, routing, billing) sees the request that the model gets.
+// `store: true`, `previous_response_id` and references to items. The stored conversation is put before the caller's input,
+// and items in place of references, when the body is read, so that everything after that (limits, hold, routing, billing)
+// sees the request that the model gets.
 
 import type { SentRequest } from '../dialects/canonical/translation.ts'
-import type { Dialect } from '../dialects/dialect.ts'
+import type { Dialect, ResponseStorage } from '../dialects/dialect.ts'
 import { Failure, invalidRequest } from '../kernel/failure.ts'
 import type { Caller } from '../tenancy/caller.ts'
 import { type StoredResponses, storedBytesMax } from '../tenancy/stored-responses.ts'
+import type { RequestHeaders } from '../wire/http-message.ts'
+import { findItems, keepItems, readItemSession } from './kept-items.ts'
+import type { KeptReasoning } from './kept-reasoning.ts'
 import type { Held } from './stages.ts'
 
 type Body = Uint8Array<ArrayBuffer>
+
+/** Where earlier responses and their items are found; undefined = they are not kept there. */
+export interface EarlierResponses {
+  readonly stored: StoredResponses | undefined
+  readonly kept: KeptReasoning | undefined
+}
 
 /** A body with the conversation that it continues. */
 interface WholeBody {
@@ -16,51 +26,83 @@ interface WholeBody {
   readonly previousId: string | undefined
 }
 
+interface Asked {
+  readonly caller: Caller
+  readonly headers: RequestHeaders
+  readonly body: Body
+  /** The largest body that the gateway takes. */
+  readonly bytesMax: number
+}
+
 /** Whose response it was makes no difference to the error. */
-export async function withPrevious(
-  stored: StoredResponses,
-  surface: Dialect,
-  caller: Caller,
-  body: Body,
+export async function withEarlier(
+  earlier: EarlierResponses,
+  storage: ResponseStorage,
+  asked: Asked,
 ): Promise<WholeBody | Failure> {
-  const resolved = await withItems(stored, surface, caller, body)
-  if (resolved instanceof Failure) return resolved
-  const id = surface.storage?.previousId(resolved)
-  if (id === undefined || !surface.storage) return { body: resolved, previousId: undefined }
-  const found = await stored.find(caller.workspaceId, id)
+  const body = await withItems(earlier, storage, asked)
+  if (body instanceof Failure) return body
+  const { stored } = earlier
+  const id = stored && storage.previousId(body)
+  if (id === undefined) return { body, previousId: undefined }
+  const found = await stored?.find(asked.caller.workspaceId, id)
   if (!found) {
     const message =
       '`previous_response_id`: there is no stored response with this id. It was not sent with `store: true`, has expired or was deleted. Send the whole conversation in `input`.'
     return invalidRequest(message, 'previous_response_id')
   }
-  return { body: surface.storage.continueFrom(resolved, found), previousId: id }
+  return { body: storage.continueFrom(body, found), previousId: id }
 }
 
-/** Puts the items of stored responses in place of references to them. */
+/** Puts items in place of references to them. */
 async function withItems(
-  stored: StoredResponses,
-  surface: Dialect,
-  caller: Caller,
-  body: Body,
+  { stored, kept }: EarlierResponses,
+  storage: ResponseStorage,
+  { caller: { workspaceId }, headers, body, bytesMax }: Asked,
 ): Promise<Body | Failure> {
-  const referred = surface.storage?.referredItems(body) ?? []
-  if (!surface.storage || referred.length === 0) return body
-  if (referred.length > referencesMax) {
-    return invalidRequest(`\`input\` has ${referred.length} references; at most ${referencesMax}.`, 'input')
+  const references = storage.references(body)
+  if (!references) return body
+  const session = kept && { store: kept, workspaceId, session: readItemSession(headers, references, storage) }
+  const found = new Map<string, string[]>()
+  let reads = 0
+  for (const [id, uses] of Map.groupBy(references.list, (reference) => reference.id)) {
+    if (found.has(id)) continue
+    const items = session ? await findItems(session, id) : []
+    // A host that repeats its ids: each reference means one of its items, in their order.
+    if (items.length === 1 || items.length === uses.length) {
+      found.set(id, items)
+      continue
+    }
+    reads++
+    if (stored && reads > readsMax) {
+      return invalidRequest(`\`input\` refers to over ${readsMax} stored items. Send the items themselves.`, 'input')
+    }
+    const response = await stored?.findByItem(workspaceId, id)
+    for (const [each, item] of response ? storage.outputItems(response.response) : []) found.set(each, [item])
+    if (!found.has(id)) return invalidRequest(unknownItem({ stored, kept }), uses[0]?.param)
   }
-  const responses = new Map<string, string>()
-  for (const { id, param } of referred) {
-    const found = responses.has(id) ? undefined : await stored.findByItem(caller.workspaceId, id)
-    if (found) responses.set(id, found.response)
-    if (!responses.has(id)) return invalidRequest(unknownItem, param)
-  }
-  return surface.storage.resolveItems(body, responses)
+  const items = references.list.map(({ id }) => {
+    const left = found.get(id) ?? []
+    return (left.length > 1 ? left.shift() : left[0]) ?? ''
+  })
+  const bytes = items.reduce((sum, item) => sum + item.length, body.length)
+  return bytes > bytesMax ? new Failure('PAYLOAD_TOO_LARGE', tooLarge) : references.resolve(items)
 }
 
 /** Each is a read of the database. */
-const referencesMax = 200
-const unknownItem =
-  'There is no stored item with this id. Its response was not sent with `store: true`, has expired or was deleted. Send the item itself.'
+const readsMax = 200
+
+const tooLarge = 'With the items that `input` refers to, the body is larger than this gateway takes. Send less.'
+
+function unknownItem({ stored, kept }: EarlierResponses): string {
+  const where = [
+    kept
+      ? 'Items of answers are kept for an hour since their last use, for their own session (`sessions.keep_reasoning`)'
+      : 'Items of answers are not kept here (`sessions.keep_reasoning` is off)',
+    ...(stored ? ['those of responses that were sent with `store: true` until they expire or are deleted'] : []),
+  ]
+  return `There is no item with this id. ${where.join(', ')}. Send \`store: false\`, so that your client sends items themselves instead of references.`
+}
 
 /** Copies what is stored with the response, because a large body is released while it is answered. */
 export function inputToStore(surface: Dialect, sent: SentRequest): string | undefined | Failure {
@@ -78,7 +120,7 @@ interface KeepDependencies {
   readonly log: { warn(message: string, fields?: Readonly<Record<string, string>>): void }
 }
 
-/** The request is paid for: the answer goes out even if it cannot be stored. */
+/** Stores a response, or keeps its items. The request is paid for: the answer goes out even if it cannot be stored. */
 export async function keepResponse(
   deps: KeepDependencies,
   { exchange, admitted }: Held,
@@ -86,12 +128,16 @@ export async function keepResponse(
 ): Promise<void> {
   const { surface, record } = exchange
   const { caller, storing } = admitted
-  const { input } = storing
-  const read = surface.storage?.readResponse(lastBytes)
-  if (input === undefined || !read) return
+  const { input, items } = storing
+  const { storage } = surface
+  const read = storage?.readResponse(lastBytes)
+  if (!storage || !read) return
+  const output = storage.outputItems(read.response)
+  if (items) await keepItems(items, output)
+  if (input === undefined) return
   try {
     if (input.length + read.response.length > 2 * storedBytesMax) throw new Error('it is too large')
-    await deps.storedResponses.keep(caller.workspaceId, { ...read, input })
+    await deps.storedResponses.keep(caller.workspaceId, { ...read, input, itemIds: [...output.keys()] })
   } catch (error) {
     record.notes.push('the response could not be stored')
     deps.log.warn('a response could not be stored', { request_id: record.id, error: String(error) })

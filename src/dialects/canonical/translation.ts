@@ -37,7 +37,7 @@ export interface Envelope {
   readonly upstreamPath?: string
   /** The caller wants vectors, and in which form. */
   readonly embeddings?: { readonly isBase64?: boolean; readonly isBatch?: boolean }
-  /** The caller asks for the response to be stored. */
+  /** The caller asks for the response to be stored, or not to be; absent = it did not say. */
   readonly wantsStore?: boolean
   /** The response will be stored: the caller asks for it and the operator allows it. */
   readonly isStored?: boolean
@@ -193,6 +193,8 @@ export interface ReplyFacts extends ChargeQuoter {
   /** The output cap is lower than the caller's, because the wallet or a spend limit covers no more. */
   readonly isCapLowered?: boolean
   readonly stateEcho?: StateEcho | undefined
+  /** The caller may refer to the items of the reply. */
+  readonly keepsItems?: boolean
   /** Decimal USD digits for the usage object. */
   quotedUsd(usage: Usage): string
 }

@@ -43,7 +43,7 @@ export function readEnvelope(body: Uint8Array<ArrayBuffer>): SentRequest | Failu
       reasoning: effort === undefined ? undefined : effort === 'none' ? 'off' : 'on',
       // The last event always has the usage.
       wantsStreamUsage: true,
-      ...(wantsStore && { wantsStore }),
+      ...(wantsStore !== undefined && { wantsStore }),
     }
   })
 }

@@ -1,4 +1,4 @@
-// Stored responses in the form of this API: continuing one, and reading one from a reply.
+// Stored responses in the form of this API: continuing one, referring to items of one, and reading one from a reply.
 
 import { hasBytes, utf8Text } from '../../wire/bytes.ts'
 import { JsonEdits, JsonFault, type JsonNode, readJson } from '../../wire/json.ts'
@@ -7,6 +7,7 @@ import { textIn } from '../byte-lane/edits.ts'
 import { isRecord, listOf, parseJson, parseRecord, recordOf, textOf } from '../canonical/json.ts'
 import type { SentRequest } from '../canonical/translation.ts'
 import type { ResponseStorage, StoredConversation } from '../dialect.ts'
+import { openaiInstructing } from '../request/fields.ts'
 
 const previousName = 'previous_response_id'
 const previousWord = Buffer.from(previousName)
@@ -19,22 +20,43 @@ export const storage: ResponseStorage = {
     return hasBytes(body, previousWord) ? rootOf(body)?.get(previousName)?.string : undefined
   },
   continueFrom,
-  referredItems(body) {
-    return inputItems(body).flatMap((item, i) => {
-      const id = referredId(item)
-      return id === undefined ? [] : [{ id, param: `input[${i}].id` }]
-    })
+  opening({ members }) {
+    const input = members.get('input')
+    if (input?.kind !== 'array') return input?.string ?? ''
+    let first = input.at(0)
+    for (let i = 1; first && openaiInstructing.has(textIn(first, 'role')); i++) first = input.at(i)
+    const content = first?.get('content')
+    return (
+      content?.string ??
+      content
+        ?.elements()
+        ?.map((part) => textIn(part, 'text'))
+        .join('') ??
+      first?.text ??
+      ''
+    )
   },
-  resolveItems(body, responses) {
-    const edits = new JsonEdits(body)
-    for (const item of inputItems(body)) {
-      const id = referredId(item)
-      if (id === undefined) continue
-      const found = itemOf(responses.get(id) ?? '', id)
-      if (isReadable(found)) edits.set(item, JSON.stringify(found))
-      else edits.remove(item)
+  references(body) {
+    const members = hasBytes(body, referenceWord) ? rootOf(body) : undefined
+    const found = (members?.get('input')?.elements() ?? []).flatMap((item, i) => {
+      const id = textIn(item, 'type') === 'item_reference' ? item.get('id')?.string : undefined
+      return id === undefined ? [] : [{ item, id, param: `input[${i}].id` }]
+    })
+    if (!members || found.length === 0) return undefined
+    const resolve = (items: readonly string[]) => {
+      const edits = new JsonEdits(body)
+      for (const [i, { item }] of found.entries()) {
+        const text = items[i]
+        if (text !== undefined && isReadable(parseJson(text))) edits.set(item, text)
+        else edits.remove(item)
+      }
+      return edits.apply()
     }
-    return edits.apply()
+    return { members, list: found, resolve }
+  },
+  outputItems(response) {
+    const items = listOf(recordOf(parseJson(response)).output).map((item) => [textOf(recordOf(item).id), item] as const)
+    return new Map(items.filter(([id]) => idForm.test(id)).map(([id, item]) => [id, JSON.stringify(item)]))
   },
   inputItems({ members }: SentRequest) {
     const input = members.get('input')
@@ -47,10 +69,7 @@ export const storage: ResponseStorage = {
       : recordOf(parseRecord(readSseRecord(bytes).data ?? '')).response
     if (!isRecord(response) || (response.status !== 'completed' && response.status !== 'incomplete')) return undefined
     const id = textOf(response.id)
-    const itemIds = listOf(response.output).map((item) => textOf(recordOf(item).id))
-    return idForm.test(id)
-      ? { id, response: JSON.stringify(response), itemIds: itemIds.filter((each) => idForm.test(each)) }
-      : undefined
+    return idForm.test(id) ? { id, response: JSON.stringify(response) } : undefined
   },
 }
 
@@ -58,20 +77,6 @@ export const storage: ResponseStorage = {
 function rootOf(body: Uint8Array): JsonNode | undefined {
   const root = readJson(body)
   return root instanceof JsonFault ? undefined : root
-}
-
-/** The elements of an input, if some may refer to others. */
-function inputItems(body: Uint8Array): readonly JsonNode[] {
-  return (hasBytes(body, referenceWord) && rootOf(body)?.get('input')?.elements()) || []
-}
-
-/** The id that an element refers to; undefined = it is an item itself. */
-function referredId(item: JsonNode): string | undefined {
-  return textIn(item, 'type') === 'item_reference' ? textIn(item, 'id') : undefined
-}
-
-function itemOf(response: string, id: string): unknown {
-  return listOf(recordOf(parseJson(response)).output).find((item) => recordOf(item).id === id)
 }
 
 function continueFrom(body: Uint8Array<ArrayBuffer>, { input, response }: StoredConversation): Uint8Array<ArrayBuffer> {

@@ -21,7 +21,7 @@ const nameMeter = new JsonTextMeter(['name'])
 export class ResponsesStreamRelay extends RecordRelay {
   #nextNumber = 0
   #responseId = ''
-  /** Only of a response that is stored: some servers leave the output out of the last event. */
+  /** Only if the response or its items are kept: some servers leave the output out of the last event. */
   readonly #items: unknown[] = []
   #searches = 0
   protected readonly renderUsage = renderUsage
@@ -46,18 +46,18 @@ export class ResponsesStreamRelay extends RecordRelay {
       case 'response.created':
       case 'response.queued':
       case 'response.in_progress':
-        return this.#readState(this.#withState(record))
+        return this.#readState(this.#withState(record, event))
       case 'response.output_item.added':
         this.#startItem(record, event.get('item'))
         return this.pass(record)
       case 'response.output_item.done':
-        if (this.context.stateEcho?.store) this.#items.push(event.get('item')?.value())
+        if (this.context.stateEcho?.store || this.context.keepsItems) this.#items.push(event.get('item')?.value())
         if (mayHaveSearch(record)) this.#countSearch(event.get('item')?.value())
         return this.pass(record)
       case 'response.completed':
-        return this.#end(this.#withState(record))
+        return this.#end(this.#withState(record, event))
       case 'response.incomplete':
-        return this.#end(this.context.isCapLowered ? asUnpaid(record) : this.#withState(record))
+        return this.#end(this.context.isCapLowered ? asUnpaid(record) : this.#withState(record, event))
       case 'response.failed':
       case 'response.cancelled':
         return this.#fail(recordOf(event.get('response')?.value()))
@@ -89,13 +89,12 @@ export class ResponsesStreamRelay extends RecordRelay {
   }
 
   /** The provider stores nothing and was given no earlier response, so it says so. */
-  #withState(record: Uint8Array): Uint8Array {
+  #withState(record: Uint8Array, event: JsonNode): Uint8Array {
     const { stateEcho } = this.context
-    if (!stateEcho) return record
-    return withResponse(record, ({ output }) => {
-      const isLeftOut = this.#items.length > 0 && Array.isArray(output) && output.length === 0
-      return { ...stateEcho, ...(isLeftOut && { output: this.#items }) }
-    })
+    const output = this.#items.length > 0 ? event.get('response')?.get('output') : undefined
+    const isLeftOut = output?.kind === 'array' && output.at(0) === undefined
+    if (!stateEcho && !isLeftOut) return record
+    return withResponse(record, () => ({ ...stateEcho, ...(isLeftOut && { output: this.#items }) }))
   }
 
   #readState(record: Uint8Array): void {

@@ -42,8 +42,19 @@ export function editRequest(sent: SentRequest, edits: RequestEdits): EditedReque
   const store = root.get('store')?.kind
   if (store !== 'false') body.put(root, 'store', 'false')
   if (store === 'true' && !sent.envelope.isStored) body.warn('store_dropped', '/store')
-  if (!root.get('include') && reasons(edits.rules)) body.add(root, 'include', '["reasoning.encrypted_content"]')
+  const include = root.get('include')
+  if (!include && reasons(edits.rules)) body.add(root, 'include', `[${encryptedWord}]`)
+  // A caller that counts on storage does not ask for it.
+  else if (include?.kind === 'array' && store !== 'false' && reasons(edits.rules)) includeEncrypted(body, include)
   return body.finish()
+}
+
+const encryptedWord = '"reasoning.encrypted_content"'
+
+function includeEncrypted(body: BodyEdits, include: JsonNode): void {
+  const parts = include.elements() ?? []
+  if (parts.some((part) => part.text === encryptedWord)) return
+  body.set(include, `[${[...parts.map((part) => part.text), encryptedWord].join(',')}]`)
 }
 
 /** Codex sends the tools of some models in input items. */

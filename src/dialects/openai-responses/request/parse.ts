@@ -212,7 +212,7 @@ function parseItem(item: RequestFields, context: ItemContext): Turn | undefined 
     case 'additional_tools':
       return undefined
     case 'item_reference':
-      return item.refuse('type', 'Items are not stored here; send the item itself instead of a reference.')
+      return item.refuse('type', 'Items are not kept for this path. Send the item itself instead of a reference.')
     default:
       return dropItem(item, type, context)
   }
