@@ -176,6 +176,8 @@ describe.each(ownDialect)('$surface → $upstream ($upstreamModel), the same dia
         [fixture.feature, '–', []],
         ['Threads stored by the provider', 'R', ['thread']],
         ['Responses stored by the provider', 'R', ['previous_response_id']],
+        // Nothing is stored at the provider. Items that are kept here: test/clients/item-references.test.ts.
+        ['Items by reference', 'R', ['input[0].id']],
         ['Conversations stored by the provider', 'R', ['conversation']],
         ['Prompts stored by the provider', 'R', ['prompt']],
         ['Background processing', 'R', ['background']],
