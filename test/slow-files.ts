@@ -61,6 +61,7 @@ export const slowFiles: Readonly<Record<string, number>> = {
   'test/money/burst.test.ts': 20,
   'test/money/left-early.test.ts': 20,
   'test/recipes/claude-code.test.ts': 20,
+  'test/first-hour.test.ts': 20,
   'src/http/management/roles.test.ts': 19,
   'src/http/management/workspaces.test.ts': 19,
   'test/clients/headers.test.ts': 18,

@@ -10,9 +10,10 @@ const from = Date.UTC(2026, 10, 1)
 const to = Date.UTC(2026, 11, 1)
 const hourMs = 60 * 60_000
 
-async function textOf(options: UsageExport): Promise<string> {
+async function textOf(options: Omit<UsageExport, 'nameOf'>): Promise<string> {
   let text = ''
-  for await (const piece of exportUsage(options)) text += piece
+  const nameOf = async (group: string, id: string) => (id === 'prj_a' ? `${group} a, renamed` : null)
+  for await (const piece of exportUsage({ ...options, nameOf })) text += piece
   return text
 }
 
@@ -57,11 +58,11 @@ forEachEngine((_, storeTest) => {
     ])
     const csv = await textOf({ database, from, to, format: 'csv', groupBy: ['day', 'project'] })
     expect(csv.split('\n')).toEqual([
-      'day,project_id,requests,failed_requests,estimated_requests,' +
+      'day,project_id,project,requests,failed_requests,estimated_requests,' +
         'input_tokens,cache_read_tokens,cache_write_tokens,cache_write_1h_tokens,output_tokens,cost_usd,cache_saved_usd',
-      '2026-11-01,prj_a,1,1,0,100,0,0,0,20,0.000000001,0.00',
-      '2026-11-01,prj_b,10,0,0,1000,0,0,0,200,1.00,0.00',
-      '2026-11-02,prj_b,1,0,1,3,9,2,1,4,0.000000005,-0.000000003',
+      '2026-11-01,prj_a,"project a, renamed",1,1,0,100,0,0,0,20,0.000000001,0.00',
+      '2026-11-01,prj_b,,10,0,0,1000,0,0,0,200,1.00,0.00',
+      '2026-11-02,prj_b,,1,0,1,3,9,2,1,4,0.000000005,-0.000000003',
       '',
     ])
   })

@@ -26,17 +26,35 @@ export interface UsageQuery extends RequestFilters, Period {
 
 export interface UsageExport extends UsageQuery {
   readonly format: 'csv' | 'jsonl'
+  /** null = it does not exist any more. */
+  nameOf(group: NamedGroup, id: string): Promise<string | null>
 }
+
+const namedGroups = ['workspace', 'project', 'key'] as const
+/** Groups by id whose objects have names. */
+export type NamedGroup = (typeof namedGroups)[number]
 
 /** Yields the text in pieces. */
 export async function* exportUsage(options: UsageExport): AsyncGenerator<string, void, undefined> {
   const isCsv = options.format === 'csv'
-  const { columns, list } = await sumUsage(options)
+  const { columns: summed, list } = await sumUsage(options)
+  // Beside each column of ids, one of names.
+  const columns = summed.flatMap((column): readonly (ExportColumn | NameColumn)[] => {
+    const group = namedGroups.find((each) => groupColumns[each].name === column.name)
+    if (group === undefined) return [column]
+    const value = async (sum: UsageSum) => {
+      const id = column.value(sum)
+      return id === null ? null : await options.nameOf(group, String(id))
+    }
+    return [column, { name: group, value }]
+  })
   if (isCsv) yield `${csvLine(columns.map(({ name }) => name))}\n`
   for (const sum of list()) {
+    const cells: (string | number | null)[] = []
+    for (const { value } of columns) cells.push(await value(sum))
     const line = isCsv
-      ? csvLine(columns.map(({ value }) => value(sum)))
-      : JSON.stringify(Object.fromEntries(columns.map(({ name, value }) => [name, value(sum)])))
+      ? csvLine(cells)
+      : JSON.stringify(Object.fromEntries(columns.map(({ name }, at) => [name, cells[at]])))
     yield `${line}\n`
   }
 }
@@ -126,6 +144,11 @@ interface ExportColumn {
   readonly name: string
   /** null = not known. */
   value(sum: UsageSum): string | number | null
+}
+
+interface NameColumn {
+  readonly name: NamedGroup
+  value(sum: UsageSum): Promise<string | null>
 }
 
 interface GroupColumn {

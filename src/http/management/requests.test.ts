@@ -148,11 +148,13 @@ forEachEngine((engine) => {
 
   storeTest('exports every request of the filter, newest first, and no cell as a formula', async (management) => {
     // More than a page, of which every third is another project's.
-    const mine = createId('prj')
+    const workspace = await management.make('/api/workspaces', { name: 'acme' })
+    const { id: mine } = await management.make(`/api/workspaces/${workspace.id}/projects`, { name: '=web' })
     const ids = Array.from({ length: 450 }, () => createId('req'))
     for (const [at, id] of ids.entries()) {
       const reason = at === 0 ? '=HYPERLINK("http://x","y")' : null
-      management.logged.push({ id, project_id: at % 3 === 0 ? mine : 'prj_1', reason, client: '@SUM(A1)', total_ms: 7 })
+      const place = { workspace_id: workspace.id, project_id: at % 3 === 0 ? mine : 'prj_1', key_id: 'key_gone' }
+      management.logged.push({ id, ...place, reason, client: '@SUM(A1)', total_ms: 7 })
     }
     const wanted = ids.filter((_, at) => at % 3 === 0).reverse()
 
@@ -165,8 +167,9 @@ forEachEngine((engine) => {
       'started_at,id,workspace_id,project_id,key_id,path,stream,model,requested_model,status,code,cause,',
     )
     expect(lines.map((line) => line.split(',')[1])).toEqual(wanted)
-    expect(lines[0]).toEndWith(`,7,'@SUM(A1),,,,,`)
-    expect(lines.at(-1)).toEndWith(`,7,'@SUM(A1),,,,,"'=HYPERLINK(""http://x"",""y"")"`)
+    expect(head).toEndWith(',reason,workspace,project,key')
+    expect(lines[0]).toEndWith(`,7,'@SUM(A1),,,,,,acme,'=web,`)
+    expect(lines.at(-1)).toEndWith(`,7,'@SUM(A1),,,,,"'=HYPERLINK(""http://x"",""y"")",acme,'=web,`)
 
     const jsonl = await management.ask('GET', `/api/requests/export?format=jsonl&project_id=${mine}`)
     expect(jsonl.headers.get('content-type')).toBe('application/x-ndjson')
@@ -184,7 +187,7 @@ forEachEngine((engine) => {
     const empty = await management.ask('GET', '/api/usage/export?group_by=workspace,day&format=csv')
     expect(empty.headers.get('content-disposition')).toBe('attachment; filename="usage.csv"')
     expect(empty.text).toBe(
-      'workspace_id,day,requests,failed_requests,estimated_requests,input_tokens,cache_read_tokens,' +
+      'workspace_id,workspace,day,requests,failed_requests,estimated_requests,input_tokens,cache_read_tokens,' +
         'cache_write_tokens,cache_write_1h_tokens,output_tokens,cost_usd,cache_saved_usd\n',
     )
     for (const [query, param] of [

@@ -148,7 +148,7 @@ export function requestHandlers({ database, clock, requests, tail }: RouteDepend
         const { format } = query
         const filters = { ...(await reachedBy(database, query, reach)), ...given({ from: query.from, to: query.to }) }
         const pages = everyPage((page) => requests.list({ ...filters, ...page }))
-        const pieces = format === 'csv' ? csvPieces(pages) : jsonPieces(pages)
+        const pieces = format === 'csv' ? csvPieces(database, pages) : jsonPieces(pages)
         return { type: fileTypeOf[format], name: `requests.${format}`, pieces }
       },
     },
@@ -222,7 +222,11 @@ export function requestHandlers({ database, clock, requests, tail }: RouteDepend
       async download(call) {
         const { format } = call.query
         const wanted = await usageQuery(call)
-        return { type: fileTypeOf[format], name: `usage.${format}`, pieces: exportUsage({ ...wanted, format }) }
+        return {
+          type: fileTypeOf[format],
+          name: `usage.${format}`,
+          pieces: exportUsage({ ...wanted, format, nameOf: createNameOf(database) }),
+        }
       },
     },
     async getUsageSeries({ query, reach, signal }) {
@@ -494,10 +498,22 @@ async function* jsonPieces(pages: AsyncIterable<readonly LoggedRequest[]>): Asyn
   for await (const page of pages) yield page.map((request) => `${JSON.stringify(request)}\n`).join('')
 }
 
-async function* csvPieces(pages: AsyncIterable<readonly LoggedRequest[]>): AsyncGenerator<string> {
-  yield `${columns.map(([name]) => name).join(',')}\r\n`
+/** Reads each name once. */
+function createNameOf(database: Database) {
+  const names = new Map<string, Promise<string | null>>()
+  return (group: string, id: string) => names.getOrInsertComputed(id, () => nameOf(database, group, id))
+}
+
+async function* csvPieces(database: Database, pages: AsyncIterable<readonly LoggedRequest[]>): AsyncGenerator<string> {
+  const readName = createNameOf(database)
+  yield `${[...columns.map(([name]) => name), ...nameColumns].join(',')}\r\n`
   for await (const page of pages) {
-    yield page.map((request) => `${csvLine(columns.map(([, value]) => value(request)))}\r\n`).join('')
+    let text = ''
+    for (const request of page) {
+      const names = nameColumns.map((group) => readName(group, request[`${group}_id`]))
+      text += `${csvLine([...columns.map(([, value]) => value(request)), ...(await Promise.all(names))])}\r\n`
+    }
+    yield text
   }
 }
 
@@ -508,6 +524,9 @@ type PlainField = {
 
 const fields = (...names: readonly PlainField[]): readonly Column[] =>
   names.map((name) => [name, (request) => request[name]] as const)
+
+/** Last, so that the places of the other columns stay. */
+const nameColumns = ['workspace', 'project', 'key'] as const
 
 /** In this order; null becomes an empty cell. */
 const columns: readonly Column[] = [
