@@ -46,9 +46,15 @@ export const sourcesField = z
 
 const amountExpected = 'a decimal string in USD such as "5.00", with at most nine decimals and no sign'
 
+/** An amount with too many digits. */
+const isLarge = /^[1-9][0-9]{10,}(\.[0-9]{1,9})?$/
+
 export const amountField = z
   .string(must(amountExpected))
-  .regex(/^(0|[1-9][0-9]{0,9})(\.[0-9]{1,9})?$/, must(amountExpected))
+  .regex(/^(0|[1-9][0-9]{0,9})(\.[0-9]{1,9})?$/, {
+    error: ({ input }) =>
+      isLarge.test(String(input)) ? 'must be below 10000000000 (USD)' : `must be ${amountExpected}`,
+  })
   .transform((text, context): Nano => {
     const amount = parseUsd(text)
     if (amount !== undefined) return amount

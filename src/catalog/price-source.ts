@@ -36,22 +36,33 @@ const itemSchema = z.looseObject({
 const providersSchema = z.array(z.looseObject({ id: z.string(), models: z.array(listedModelSchema) }))
 const listSchema = z.union([z.array(itemSchema), z.object({ data: z.array(itemSchema) })])
 
+const listExpected = `it is not a price list, which is a JSON array [{"id", "price"}], the catalog of a Tollgate, OpenRouter's list or the data of genai-prices`
+
 /** Throws if it cannot be read or is not such a list. */
 export async function readPriceSource(from: string, nowMs: number): Promise<readonly ListedPrice[]> {
   return parsePriceList(/^https?:/.test(from) ? await download(from) : await Bun.file(from).text(), nowMs)
 }
 
 export function parsePriceList(text: string, nowMs: number): readonly ListedPrice[] {
-  const list: unknown = JSON.parse(text)
+  const list = parseJson(text)
   const providers = providersSchema.safeParse(list)
   if (providers.success && providers.data.length > 0) return pricesOfRoutes(providers.data, nowMs)
   const read = listSchema.safeParse(list)
-  if (!read.success) throw new Error(z.prettifyError(read.error).split('\n').slice(0, 3).join(' '))
+  if (!read.success) throw new Error(listExpected)
   const items = Array.isArray(read.data) ? read.data : read.data.data
+  if (items.length === 0) throw new Error('it has no entries')
   return items.flatMap(({ id, price, pricing }) => {
     const found = price ?? (pricing ? fromPerToken(pricing) : undefined)
     return found === undefined ? [] : [{ model: id, price: found }]
   })
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw new Error(listExpected)
+  }
 }
 
 /**

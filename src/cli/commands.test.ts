@@ -146,6 +146,41 @@ onSqlite((engine) => {
     expect((await world.run('keys')).out).toMatch(/ revoked +api /)
   })
 
+  storeTest('errors and answers name what was given and what to do', async (world) => {
+    await world.management.make('/api/workspaces', { name: 'acme' })
+    const errors = {
+      'wallet topup 99999999999': 'AMOUNT must be below 10000000000 (USD), not "99999999999".',
+      'wallet topup 5000000000': 'AMOUNT of $5000000000.00 is above $1000000.00, the maximum of one transfer.',
+      'wallet topup 1,000': 'AMOUNT must be an amount in USD such as 25 or 0.50, not "1,000".',
+    }
+    for (const [line, error] of Object.entries(errors)) {
+      expect([line, (await world.run(line)).err.split('\n')[0]]).toEqual([line, `tollgate: ${error}`])
+    }
+    const said = async (line: string) =>
+      (await world.run(`workspaces update acme ${line}`)).out.replace(/ \(ws_\w+\)/, '')
+    expect(await said('--low-balance 5')).toBe('Workspace "acme" is updated; alert below $5.00.\n')
+    expect(await said('--low-balance 0')).toBe('Workspace "acme" is updated; no alert for a low balance.\n')
+    expect(await said('--no-price-list')).toBe('Workspace "acme" is updated; it pays the catalog prices.\n')
+    expect(await said('--name acme')).toBe('Workspace "acme" is updated.\n')
+    await world.run('wallet topup 3')
+    await world.run('wallet correct --take 1 --reason mistake')
+    expect((await world.run('statements')).out).toMatch(/correction +mistake +-\$1\.00\n/)
+  })
+
+  storeTest('prices update says what a price list is', async (world) => {
+    const list =
+      'it is not a price list, which is a JSON array [{"id", "price"}], the catalog of a Tollgate, OpenRouter\'s list or the data of genai-prices'
+    const reasons = { '{"hello":1}': list, '<html>': list, '[{"name":"x"}]': list, '[]': 'it has no entries' }
+    for (const [at, [text, why]] of Object.entries(reasons).entries()) {
+      const file = join(world.folder, `list-${at}.json`)
+      writeFileSync(file, text)
+      const ran = await world.run(`prices update ${file}`)
+      expect([ran.exit, ran.err.split('\n')[0]]).toEqual([1, `tollgate: ${file} cannot be used: ${why}`])
+    }
+    const absent = join(world.folder, 'absent.json')
+    expect((await world.run(`prices update ${absent}`)).err).toStartWith(`tollgate: there is no file ${absent}.\n`)
+  })
+
   storeTest('says what comes next', async (world) => {
     const made = await world.run('workspaces create acme')
     const workspace = /ws_\w+/.exec(made.out)?.[0]

@@ -21,6 +21,9 @@ export function readAmount(text: string, label: string): string {
   const amount = parseUsd(text.replace(/^\$/, ''))
   if (amount !== undefined && amount > 0n) return formatUsd(amount)
   if (amount !== undefined) throw usageRefusal(`${label} must be above zero, not "${text}".`)
+  if (/^\$?[1-9][0-9]{10,}(\.[0-9]{1,9})?$/.test(text)) {
+    throw usageRefusal(`${label} must be below 10000000000 (USD), not "${text}".`)
+  }
   throw usageRefusal(`${label} must be an amount in USD such as 25 or 0.50, not "${text}".`)
 }
 
@@ -176,9 +179,9 @@ export function bold(text: string): string {
   return `\u001b[1m${text}\u001b[22m`
 }
 
-/** `4.5` → `$4.50`; absent = a dash. */
+/** `4.50` → `$4.50`, `-4.50` → `-$4.50`; absent = a dash. */
 export function shownUsd(amount: string | null | undefined): string {
-  return amount == null || amount === '' ? '–' : `$${amount}`
+  return amount == null || amount === '' ? '–' : amount.replace(/^-?/, '$&$$')
 }
 
 /** `2026-11-15T01:02:03.004Z` → `2026-11-15 01:02:03`; the gateway's times are UTC. */

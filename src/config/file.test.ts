@@ -167,8 +167,30 @@ test.each([
 
 test('refuses an address that a variable makes wrong, without showing the value', () => {
   expect(faultsOf(provider(`base_url: \${URL}`), { URL: 'canary' })).toEqual([
-    'tollgate.yaml:4:15  providers[0].base_url  expected an address that starts with http:// or https://, got something else',
+    'tollgate.yaml:4:15  providers[0].base_url  must start with http:// or https://, as in https://HOST/v1',
   ])
+})
+
+test.each([
+  ['openai-chat', 'https://acme.example/v1/chat/completions', ''],
+  ['openai-chat', 'https://acme.example/v1/chat/completions/', ''],
+  ['openai-responses', 'https://acme.example/v1/responses', ''],
+  ['openai-chat', 'https://acme.example/v1/messages', ', and this is the path of dialect anthropic-messages'],
+  ['anthropic-messages', 'https://acme.example/v1/chat/completions', ', and this is the path of dialect openai-chat'],
+  ['gemini', 'https://acme.example/v1beta/models/m:generateContent', ''],
+])('an address of %s that ends in the path of a call is refused: %s', (dialect, url, other) => {
+  const text = `providers: [{ id: acme, api_key: k, dialect: ${dialect}, base_url: "${url}" }]`
+  expect(faultsOf(text).map((fault) => fault.replace(/^\S+ +/, ''))).toEqual([
+    `providers[0].base_url  must end before the path of a call, which is appended (https://HOST/v1)${other}`,
+  ])
+})
+
+test('an address without a scheme is refused, and the error shows one', () => {
+  for (const url of ['api.acme.example/v1', 'localhost:9000/v1', '127.0.0.1:9000/v1']) {
+    expect(faultsOf(provider(`base_url: "${url}"`))).toEqual([
+      'tollgate.yaml:4:15  providers[0].base_url  must start with http:// or https://, as in https://HOST/v1',
+    ])
+  }
 })
 
 test('ignores an address for the sandbox, with a warning', () => {

@@ -36,6 +36,14 @@ const idExpected = 'expected lower-case letters, digits and dashes, at most 63, 
 const urlExpected = 'expected an address that starts with http:// or https://'
 const keyExpected = `expected a string: \${VARIABLE}, file:/path, or the key itself`
 
+/** Addresses that are copied from an example of a call end in one of these, with the dialect that calls it. */
+const callPaths: readonly (readonly [RegExp, EntryDialect])[] = [
+  [/\/chat\/completions\/?$/, 'openai-chat'],
+  [/\/responses\/?$/, 'openai-responses'],
+  [/\/messages\/?$/, 'anthropic-messages'],
+  [/:(streamGenerateContent|generateContent)\/?$/, 'gemini'],
+]
+
 export interface ProviderEntry {
   readonly id: string
   readonly dialect: EntryDialect
@@ -120,9 +128,15 @@ function baseUrlFault(entry: unknown): string | undefined {
   if (text === undefined) return urlExpected
   if (typeof text !== 'string') return undefined
   const url = /\s/.test(text) ? null : URL.parse(text)
-  if (url === null || !/^https?:\/\//i.test(text)) return urlExpected
+  if (url === null || !/^https?:\/\//i.test(text)) return 'must start with http:// or https://, as in https://HOST/v1'
   if (url.username !== '' || url.password !== '') return 'must not contain a user or password; use api_key'
   if (/[?#]/.test(text)) return 'must not contain ? or #: paths are appended to it'
+  const whole = callPaths.find(([path]) => path.test(url.pathname))
+  if (whole) {
+    const [, own] = whole
+    const other = own === dialect ? '' : `, and this is the path of dialect ${own}`
+    return `must end before the path of a call, which is appended (https://HOST/v1)${other}`
+  }
   if (versionAppended.includes(dialect) && withoutTrailingSlash(text).endsWith('/v1')) {
     return `must not end in /v1: the ${dialect} dialect appends it; leave it out`
   }

@@ -232,11 +232,14 @@ function providersOff({ id, routes }: Model, needsOf: OfferInput['needsOf']): Fa
 const suggestionsMax = 3
 
 function unknownModel(id: string, visible: readonly string[], cause: FailureCause): Failure {
+  const inOtherCase = visible.find((name) => name.toLowerCase() === id.toLowerCase())
   const near = nearestNames(id, visible, suggestionsMax)
   const hint =
-    near.length === 0
-      ? ' GET /v1/models lists what this key can use.'
-      : ` Did you mean ${near.map((each) => `\`${each}\``).join(' or ')}?`
+    inOtherCase !== undefined
+      ? ` Names of models are case-sensitive: send \`${inOtherCase}\`.`
+      : near.length === 0
+        ? ' GET /v1/models lists what this key can use.'
+        : ` Did you mean ${near.map((each) => `\`${each}\``).join(' or ')}?`
   return new Failure('NOT_FOUND', `No model \`${shorten(id)}\`.${hint}`, { param: 'model', cause })
 }
 

@@ -129,6 +129,25 @@ forEachEngine((engine) => {
     expect(bench.database.queries).toBe(1)
   })
 
+  benchTest('the error for a key without Bearer says that, and nothing of the key', async (bench) => {
+    const { key } = await bench.addKey('ci')
+    for (const authorization of [key, 'sk-proj-of-another-host']) {
+      expect(refusalOf(await bench.authenticator.authenticate(new Headers({ authorization })))).toBe(
+        'Tollgate found no `Bearer` before the key in `Authorization`: send `Authorization: Bearer sk-tg-…`.',
+      )
+    }
+  })
+
+  benchTest('the error for a management token in place of a key says what it is', async (bench) => {
+    for (const token of ['CTpxqNdNqhAbCdEfGhIjKlMnOpQrStUvWxYz0123456', `tg-mt-${'a'.repeat(43)}`]) {
+      for (const headers of [bearer(token), new Headers({ 'x-api-key': token })]) {
+        expect(refusalOf(await bench.authenticator.authenticate(headers))).toBe(
+          `Tollgate does not accept this key: it has the form of a management token, which works for \`/api/…\` and the command line only. Models need an API key (sk-tg-…). ${getOne}`,
+        )
+      }
+    }
+  })
+
   benchTest('the error for a missing key names both headers', async (bench) => {
     const message = `Tollgate needs an API key: send \`Authorization: Bearer sk-tg-…\` or \`x-api-key: sk-tg-…\`. ${getOne}`
     for (const headers of [new Headers(), new Headers({ authorization: 'Basic dXNlcjpwYXNz' }), bearer('')]) {

@@ -56,11 +56,11 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
   }
 
   function check(text: string): Verdict | Promise<Verdict> {
-    if (text.length !== apiKeyLength) return malformed()
+    if (text.length !== apiKeyLength) return malformed(text)
     // Cached texts are known to be keys: the form is only checked, and the HMAC only computed, before a query.
     const known = cache.peek(text)
     if (known !== undefined) return judgeNow(text as ApiKey, known)
-    return hasApiKeyForm(text) ? lookUp(text) : malformed()
+    return hasApiKeyForm(text) ? lookUp(text) : malformed(text)
   }
 
   async function lookUp(key: ApiKey): Promise<Verdict> {
@@ -78,7 +78,7 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
       const bearer = bearerToken(headers)
       // The second is Google's.
       const apiKey = (headers.get('x-api-key') ?? headers.get('x-goog-api-key'))?.trim() || undefined
-      if (bearer === undefined) return apiKey === undefined ? missing() : check(apiKey)
+      if (bearer === undefined) return apiKey === undefined ? missing(headers) : check(apiKey)
       if (apiKey === undefined || apiKey === bearer) return check(bearer)
       return checkBoth(check(bearer), check(apiKey), hasApiKeyForm(bearer))
     },
@@ -126,13 +126,28 @@ function judge(key: ApiKey, stored: StoredKey | undefined, now: number): Verdict
   return caller
 }
 
-function missing(): Failure {
+function missing(headers: RequestHeaders): Failure {
+  const given = headers.get('authorization')?.trim() ?? ''
+  // One word: a key without the scheme. Basic and others have two.
+  if (/^\S+$/.test(given) && !/^bearer$/i.test(given)) {
+    return unauthorized(
+      'Tollgate found no `Bearer` before the key in `Authorization`: send `Authorization: Bearer sk-tg-…`.',
+    )
+  }
   return unauthorized(
     `Tollgate needs an API key: send \`Authorization: Bearer sk-tg-…\` or \`x-api-key: sk-tg-…\`. ${howToGetOne}`,
   )
 }
 
-function malformed(): Failure {
+/** The operator's token: 32 bytes in base64url. Personal ones have a prefix. */
+const managementTokenForm = /^(tg-mt-.+|[A-Za-z0-9_-]{43})$/
+
+function malformed(text: string): Failure {
+  if (managementTokenForm.test(text)) {
+    return unauthorized(
+      `Tollgate does not accept this key: it has the form of a management token, which works for \`/api/…\` and the command line only. Models need an API key (sk-tg-…). ${howToGetOne}`,
+    )
+  }
   return unauthorized(
     `Tollgate does not accept this key: it is not a Tollgate key, or not all of it (sk-tg- and 34 letters and digits). ${howToGetOne}`,
   )

@@ -294,10 +294,10 @@ async function tryReading(from: string, nowMs: number) {
   try {
     return await readPriceSource(from, nowMs)
   } catch (thrown) {
-    throw new Refusal(
-      exitCodes.failed,
-      `${from} is not a price list: ${cleanText(thrown instanceof Error ? thrown.message : String(thrown))}`,
-    )
+    const code = thrown instanceof Error && 'code' in thrown ? String(thrown.code) : undefined
+    if (code === 'ENOENT') throw new Refusal(exitCodes.failed, `there is no file ${from}.`)
+    const why = cleanText(thrown instanceof Error ? thrown.message : String(thrown))
+    throw new Refusal(exitCodes.failed, `${from} cannot be used: ${why}`)
   }
 }
 

@@ -73,7 +73,7 @@ const workspaceCommands: readonly CommandDefinition[] = [
         ['held', shownUsd(wallet.held)],
         ['available', shownUsd(wallet.available)],
         ['limits', shownState(shown, context.clock.now())],
-        ['low balance', `alert below ${shownUsd(shown.low_balance)}`],
+        ['low balance', lowBalanceText(shown)],
         ['price list', shown.price_list ?? 'none; pays the catalog prices'],
         ['created', `${shownTime(shown.created_at)} UTC`],
         ['managed by', shown.managed_by],
@@ -112,8 +112,16 @@ const workspaceCommands: readonly CommandDefinition[] = [
       }
     },
     listedBy: 'tollgate workspaces',
-    text: ({ id, name, price_list }) =>
-      `Workspace "${cleanText(name)}" (${id}) is updated; it pays ${price_list === null ? 'the catalog prices' : `by the price list ${price_list}`}.\n`,
+    text: (changed, context) => {
+      const facts = [
+        ['price-list', `it pays by the price list ${changed.price_list}`],
+        ['no-price-list', 'it pays the catalog prices'],
+        ['low-balance', lowBalanceText(changed)],
+        ['shares-routes', `its requests ${changed.shares_routes ? 'may' : 'do not'} use the operator's provider keys`],
+      ] as const
+      const given = facts.flatMap(([option, text]) => (context.isSet(option) ? [text] : []))
+      return `Workspace "${cleanText(changed.name)}" (${changed.id}) is updated${given.map((text) => `; ${text}`).join('')}.\n`
+    },
   }),
   downloadCommand({
     words: ['workspaces', 'export'],
@@ -146,6 +154,10 @@ running have ended. Earlier backups still contain everything.`,
       `${id} is erased: ${keys} keys, ${credentials} credentials, ${responses} stored responses, ${requests} requests. Its charges and its balance stay.\n`,
   }),
 ]
+
+function lowBalanceText({ low_balance: below }: AnswerOf<'getWorkspace'>): string {
+  return Number(below) === 0 ? 'no alert for a low balance' : `alert below ${shownUsd(below)}`
+}
 
 function readSharing(text: string, label: string): boolean {
   if (text === 'yes' || text === 'no') return text === 'yes'

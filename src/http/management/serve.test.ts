@@ -79,7 +79,9 @@ forEachEngine((engine) => {
         const reply = await management.ask('POST', `/api/workspaces/${id}/topups`, { body: { amount } })
         expect([amount, reply.status, reply.body.error.param]).toEqual([amount, 400, 'amount'])
         if (amount !== '1000000.01') continue
-        expect(reply.body.error.message).toBe('`amount` must be more than 0 and at most 1000000.00.')
+        expect(reply.body.error.message).toBe(
+          '`amount` of $1000000.01 is above $1000000.00, the maximum of one transfer.',
+        )
       }
       expect((await management.ask('GET', `/api/workspaces/${id}/transfers`)).body.data).toEqual([])
       expect((await management.ask('GET', `/api/workspaces/${id}/wallet`)).body.balance).toBe('0.00')
@@ -106,6 +108,7 @@ forEachEngine((engine) => {
       spend: [],
       managed_by: 'api',
       created_at: now,
+      archived_at: null,
     })
     const narrow = await management.make(path, { name: 'narrow', models: ['openai/*', 'a/b'] })
     expect(narrow.models).toEqual(['openai/*', 'a/b'])

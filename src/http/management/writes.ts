@@ -104,9 +104,11 @@ export function moveFailure(
       return keyReused()
     case 'out_of_range':
       return invalidRequest(
-        amount > 0n && amount <= outcome.max
-          ? `\`amount\` would bring the balance above ${formatUsd(outcome.max)}, the maximum of a wallet.`
-          : `\`amount\` must be more than 0 and at most ${formatUsd(outcome.max)}.`,
+        amount > outcome.max
+          ? `\`amount\` of $${formatUsd(amount)} is above $${formatUsd(outcome.max)}, the maximum of one transfer.`
+          : amount > 0n
+            ? `\`amount\` would bring the balance above ${formatUsd(outcome.max)}, the maximum of a wallet.`
+            : '`amount` must be more than 0.',
         'amount',
       )
     case 'unavailable': {
