@@ -59,6 +59,7 @@ export const slowFiles: Readonly<Record<string, number>> = {
   'test/first-start-crash.test.ts': 20,
   'test/keep-alives.test.ts': 20,
   'test/money/burst.test.ts': 20,
+  'test/money/last-money.test.ts': 30,
   'test/money/left-early.test.ts': 20,
   'test/recipes/claude-code.test.ts': 20,
   'test/first-hour.test.ts': 20,

@@ -15,6 +15,8 @@ import { createCountTokens } from '../pipeline/count-tokens.ts'
 import { createTicker } from '../pipeline/deadline.ts'
 import { InputRatios } from '../pipeline/estimate.ts'
 import { createKeptReasoning } from '../pipeline/kept-reasoning.ts'
+import { PreviousTurns, UsualOutputs } from '../pipeline/learned.ts'
+import { Rooms } from '../pipeline/rooms.ts'
 import { createRunRequest } from '../pipeline/run.ts'
 import { createCacheKeys, createContentTags } from '../pipeline/session.ts'
 import { PendingSettlements } from '../pipeline/stream.ts'
@@ -124,6 +126,9 @@ export async function createPipeline(deps: PipelineDependencies) {
     sticky: createStickyRoutes({ clock, shared: auth.sharedCache('sticky') }),
     hedges: createHedgeBudget({ clock }),
     ratios: new InputRatios(),
+    turns: new PreviousTurns(clock),
+    outputs: new UsualOutputs(),
+    rooms: new Rooms(ticker),
     idempotencyKeys,
     storedResponses,
     catalog,

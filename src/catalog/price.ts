@@ -277,17 +277,25 @@ function withoutCache<Counts extends TokenCounts>(counts: Counts): Counts {
 export interface PossibleUsage extends Flags {
   /** The maximum of units of each bucket that has a price; undefined = none has one. */
   readonly units?: UnitCounts | undefined
+  /** Input tokens that are expected to be read from a cache, at its price; absent = none. */
+  readonly cachedTokens?: number | undefined
   /** Buckets that the request cannot use; the same list object for all such requests. Any other may apply to every token of its side. */
   readonly without: readonly Bucket[]
 }
 
-/** No possible usage costs more: every token at the highest price it could have. */
+/** No possible usage costs more: every token at the highest price it could have, except those expected to be cached. */
 export function priceBound(price: Price, inputTokens: number, outputTokens: number, possible: PossibleUsage): Nano {
   let most = 0n
   for (const tier of tiersWith(price, possible)) {
     if (tier.overInputTokens >= inputTokens) break
     const { input, output } = highestIn(tier, possible.without)
     let pico = BigInt(inputTokens) * input + BigInt(outputTokens) * output
+    if (possible.cachedTokens) {
+      const cached = Math.min(inputTokens, possible.cachedTokens)
+      const { cache_read = input, audio_cache_read } = tier.rates
+      const read = possible.without.includes('audio_cache_read') ? cache_read : larger(cache_read, audio_cache_read)
+      pico -= BigInt(cached) * (input - read)
+    }
     if (possible.units) {
       for (const { bucket, count } of unitBuckets) {
         pico += BigInt(possible.units[count] ?? 0) * (tier.rates[bucket] ?? 0n)

@@ -364,6 +364,19 @@ export function clientTimeoutMs(headers: RequestHeaders): number | undefined {
   return ms === Number.POSITIVE_INFINITY ? undefined : ms
 }
 
+/** For money that running requests hold, of clients that do not say how long they wait. */
+const usualPatienceMs = 5_000
+/** The first proxies time out after 30 s. */
+const patienceMaxMs = 15_000
+/** The rest is for the answer. */
+const patienceShare = 0.3
+
+/** How long a request may wait for money that running requests give back. */
+export function patienceMs(headers: RequestHeaders): number {
+  const announcedMs = shareOfTimeout(headers, patienceShare)
+  return announcedMs === Number.POSITIVE_INFINITY ? usualPatienceMs : Math.min(patienceMaxMs, announcedMs)
+}
+
 /** In milliseconds, of the shortest timeout that the client announces; infinity = it announces none. */
 function shareOfTimeout(headers: RequestHeaders, share: number): number {
   let shortestMs = Number.POSITIVE_INFINITY

@@ -20,7 +20,7 @@ import {
   mayHaveAudio,
   mayNameRegion,
 } from './estimate.ts'
-import { type HoldFacts, holdAmount, holdsWithin, requiredFree, smallestHold } from './hold.ts'
+import { affordableCap, type HoldFacts, holdAmount, requiredFree, smallestCap } from './hold.ts'
 
 const encode = (value: unknown): Uint8Array<ArrayBuffer> => new TextEncoder().encode(JSON.stringify(value))
 
@@ -357,7 +357,6 @@ const facts: HoldFacts = {
   minCap: 0,
 }
 const whole: HoldFacts = { ...facts, holdsWholeCap: true }
-const amounts = (slices: readonly { amount: Nano }[]): bigint[] => slices.map(({ amount }) => amount)
 
 describe('holdAmount', () => {
   test('covers 4,096 output tokens of a stream, or the cap', () => {
@@ -372,53 +371,43 @@ describe('holdAmount', () => {
   test('has the output of all choices and the input once', () => {
     expect(holdAmount({ ...whole, choices: 3 }, 100, 7)).toMatchObject({ amount: 310n, outputTokens: 21, cap: 7 })
   })
-
-  test('has at least 256 tokens, or the cap', () => {
-    expect(smallestHold(facts, 100).amount).toBe(2660n as Nano)
-    expect(smallestHold({ ...facts, cap: 7 }, 100).amount).toBe(170n as Nano)
-  })
 })
 
 describe('requiredFree', () => {
   test('is twice the hold, in case the estimate is wrong', () => {
-    expect(requiredFree({ ...facts, cap: 5000 }, holdAmount(facts, 100, 5000))).toBe(82_120n as Nano)
+    expect(requiredFree(holdAmount(facts, 100, 5000))).toBe(82_120n as Nano)
   })
 
   test('is the price of the whole answer if that is more', () => {
-    expect(requiredFree(facts, holdAmount(facts, 100, 20_000))).toBe(200_100n as Nano)
+    expect(requiredFree(holdAmount(facts, 100, 20_000))).toBe(200_100n as Nano)
   })
 })
 
-describe('holdsWithin a low balance', () => {
-  test('returns ever smaller holds, down to 256 tokens', () => {
-    const holds = holdsWithin(facts, 0, 1_000_000n as Nano)
-    expect(amounts(holds)).toEqual([40_960n, 20_480n, 10_240n, 5_120n, 2_560n])
-    expect(holds.every(({ cap }) => cap === 20_000)).toBe(true)
+describe('a cap on a low balance', () => {
+  test('is what the balance pays for, to the last nano-dollar', () => {
+    expect(affordableCap(whole, 100, 3_100n as Nano)).toBe(300)
+    expect(affordableCap(whole, 100, 3_099n as Nano)).toBe(299)
+    expect(affordableCap({ ...whole, choices: 2 }, 100, 6_119n as Nano)).toBe(300)
+    expect(affordableCap({ ...whole, cap: 200 }, 100, 3_100n as Nano)).toBe(200)
   })
 
-  test('lowers the cap to what the balance pays for, to the last nano-dollar', () => {
-    expect(holdsWithin(whole, 100, 3_100n as Nano)).toMatchObject([{ cap: 300, amount: 3_100n }])
-    expect(holdsWithin(whole, 100, 3_099n as Nano)).toMatchObject([{ cap: 299, amount: 3_090n }])
-    expect(holdsWithin({ ...whole, choices: 2 }, 100, 6_119n as Nano)).toMatchObject([{ cap: 300 }])
+  test('is -1 if the balance does not pay for the prompt', () => {
+    expect(affordableCap(whole, 100, 100n as Nano)).toBe(0)
+    expect(affordableCap(whole, 100, 99n as Nano)).toBe(-1)
   })
 
-  test('returns nothing below 256 tokens, unless less was requested', () => {
-    expect(holdsWithin(whole, 100, 2_660n as Nano)).toHaveLength(1)
-    expect(holdsWithin(whole, 100, 2_659n as Nano)).toEqual([])
-    expect(holdsWithin({ ...whole, cap: 7 }, 100, 170n as Nano)).toMatchObject([{ cap: 7 }])
-    expect(holdsWithin({ ...whole, cap: 7 }, 100, 169n as Nano)).toEqual([])
+  test('is at least 256 tokens, or as many as requested, and what must not be lowered', () => {
+    expect(smallestCap(whole)).toBe(256)
+    expect(smallestCap({ ...whole, cap: 7 })).toBe(7)
+    expect(smallestCap({ ...whole, minCap: 1025 })).toBe(1025)
+    expect(smallestCap({ ...whole, minCap: Number.POSITIVE_INFINITY })).toBe(20_000)
   })
 
-  test('returns nothing below the minimum cap', () => {
-    expect(holdsWithin({ ...whole, minCap: 1025 }, 100, 10_350n as Nano)).toMatchObject([{ cap: 1025 }])
-    expect(holdsWithin({ ...whole, minCap: 1025 }, 100, 10_349n as Nano)).toEqual([])
-    const asAsked = { ...whole, minCap: Number.POSITIVE_INFINITY }
-    expect(holdsWithin(asAsked, 100, 200_100n as Nano)).toMatchObject([{ cap: 20_000 }])
-    expect(holdsWithin(asAsked, 100, 200_099n as Nano)).toEqual([])
-  })
-
-  test('returns nothing if the balance does not pay for the prompt', () => {
-    expect(holdsWithin(facts, 100, 99n as Nano)).toEqual([])
+  test('costs less where a part of the prompt is cached', () => {
+    const cheap = createPrice({ input: 1000n as Pico, output: 10_000n as Pico, cache_read: 100n as Pico })
+    // 40 tokens at the price of input, 60 at a tenth of it, and 10 out
+    expect(holdAmount({ ...whole, price: cheap, cachedTokens: 60 }, 100, 10).amount).toBe(146n as Nano)
+    expect(holdAmount({ ...whole, price: cheap, cachedTokens: 600 }, 100, 10).amount).toBe(110n as Nano)
   })
 })
 

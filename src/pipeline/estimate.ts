@@ -129,6 +129,16 @@ export function expectedInputTokens(
   return atMost(contextTokens, textTokens(textBytes, ratio) + tokens)
 }
 
+/** Tokens of a byte of text, with the ratio of the model. */
+export function tokensPerByte(ratio: number): number {
+  return ratio / bytesPerToken
+}
+
+/** Whether its size says how many tokens a text has: small bodies are mostly JSON around it. */
+export function isLongText(bytes: number, isMoreThanText: boolean): boolean {
+  return bytes >= learnedBytesMin && !isMoreThanText
+}
+
 /** An upper bound of the input tokens: no tokenizer makes more than one token of a byte. */
 export function boundedInputTokens(
   body: Uint8Array,
@@ -365,7 +375,7 @@ export class InputRatios {
   learn(modelId: string, bodyBytes: number, usage: Usage, isMoreThanText = false): void {
     const isReported = usage.source === 'reported' || usage.inputReported
     // Tokens of an image or of a provider's tool say nothing about text.
-    if (!isReported || bodyBytes < learnedBytesMin || isMoreThanText) return
+    if (!isReported || !isLongText(bodyBytes, isMoreThanText)) return
     const seen = totalInputTokens(usage) / textTokens(bodyBytes, 1)
     // Some hosts report zeros until they know.
     if (seen === 0) return

@@ -1,10 +1,13 @@
-import { describe, expect, test } from 'bun:test'
+import { afterAll, describe, expect, test } from 'bun:test'
 import { createPrice } from '../catalog/price.ts'
+import { systemClock } from '../kernel/clock.ts'
 import type { Nano, Pico } from '../kernel/money.ts'
 import type { Usage } from '../kernel/usage.ts'
 import type { ExtendOutcome, Ledger, Settlement, SettleOutcome } from '../ledger/ledger.ts'
 import type { RequestRow } from '../store/request-rows.ts'
+import { createTicker } from './deadline.ts'
 import { Hold, type HoldFacts, holdAmount } from './hold.ts'
+import { Rooms } from './rooms.ts'
 import { growthFailure } from './stream.ts'
 
 // Holds, over a ledger that answers what the test wants.
@@ -19,6 +22,11 @@ const usualFacts: HoldFacts = {
   without: [],
   minCap: 0,
 }
+
+const ticker = createTicker(systemClock, () => {})
+afterAll(() => ticker.close())
+const rooms = new Rooms(ticker)
+const place = { workspaceId: 'ws_1' } as const
 
 interface Asked {
   readonly hold: Hold
@@ -58,7 +66,7 @@ function openHold(more: Partial<HoldFacts> = {}, { isShared = false }: { isShare
       return { kind: 'released' }
     },
   } as unknown as Ledger
-  const hold = new Hold('req_1', ledger, facts, holdAmount(facts, 100, facts.cap))
+  const hold = new Hold('req_1', ledger, facts, holdAmount(facts, 100, facts.cap), undefined, rooms, place)
   const asked: Asked = { hold, extended, settled, released: 0, free: 1_000_000n, refusesWith: undefined }
   return asked
 }
@@ -119,6 +127,33 @@ describe('a charge', () => {
     hold.grow(9_216)
     await hold.settle(quote, row)
     expect(settled).toMatchObject([{ cost: 41_060n, estimated: true }])
+  })
+})
+
+describe('what a hold may still grow by', () => {
+  const room = { workspaceId: 'ws_2' } as const
+  const grower = (cap: number) => {
+    const facts = { ...usualFacts, cap }
+    const ledger = { extend: () => ({ kind: 'held' }), release: () => ({ kind: 'released' }) } as unknown as Ledger
+    const amount = holdAmount(facts, 100, cap)
+    rooms.promise(room, amount.growth)
+    return new Hold('req_2', ledger, facts, amount, undefined, rooms, room)
+  }
+
+  test('is promised to it until it has it or ends, and nothing is if it holds its cap', async () => {
+    grower(4096)
+    expect(rooms.promisedIn(room)).toBe(0n)
+    // 20,000 tokens less the first 4,096, and less another 4,096
+    const hold = grower(20_000)
+    expect(rooms.promisedIn(room)).toBe(159_040n)
+    hold.grow(9_216)
+    expect(rooms.promisedIn(room)).toBe(118_080n)
+    expect(rooms.promisedIn(place)).not.toBe(118_080n)
+    const other = grower(5_000)
+    expect(rooms.promisedIn(room)).toBe(127_120n)
+    await other.release(() => {})
+    await hold.release(() => {})
+    expect(rooms.promisedIn(room)).toBe(0n)
   })
 })
 
@@ -250,7 +285,8 @@ describe('a shared ledger that fails', () => {
     extend: () => Promise.reject(new Error('lost')),
     release: () => Promise.reject(new Error('lost')),
   } as unknown as Ledger
-  const failingHold = () => new Hold('req_1', failing, usualFacts, holdAmount(usualFacts, 100, usualFacts.cap))
+  const failingHold = () =>
+    new Hold('req_1', failing, usualFacts, holdAmount(usualFacts, 100, usualFacts.cap), undefined, rooms, place)
 
   test('extends nothing: the answer continues until the hold is used up', async () => {
     const hold = failingHold()

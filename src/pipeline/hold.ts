@@ -7,6 +7,7 @@ import { formatUsd, type Nano, zeroNano } from '../kernel/money.ts'
 import type { Usage } from '../kernel/usage.ts'
 import type { ExtendOutcome, Ledger, Settlement, SettleOutcome } from '../ledger/ledger.ts'
 import type { OfferedModel } from '../routing/plan.ts'
+import type { Place, Rooms } from './rooms.ts'
 
 /** The facts that determine how much is held for a request. */
 export interface HoldFacts extends PossibleUsage {
@@ -25,6 +26,8 @@ export interface HoldAmount {
   readonly inputTokens: number
   /** Over all choices. */
   readonly outputTokens: number
+  /** What is promised to it beside the amount: the rest of the answer, up to its cap. */
+  readonly growth: Nano
   /** The most output tokens of one choice, lowered where there is no room for more. */
   readonly cap: number
   /** Why the cap was lowered: to fit the wallet's balance, or a spend limit. */
@@ -32,7 +35,7 @@ export interface HoldAmount {
 }
 
 /** Output tokens held at a time while an answer streams. */
-const stepTokens = 4096
+export const stepTokens = 4096
 /** A request is not started with room for less. */
 const stepTokensMin = 256
 
@@ -40,40 +43,26 @@ const stepTokensMin = 256
 export function holdAmount(facts: HoldFacts, inputTokens: number, cap: number, step = stepTokens): HoldAmount {
   const outputTokens = (facts.holdsWholeCap ? cap : Math.min(cap, step)) * facts.choices
   const amount = priceBound(facts.price, inputTokens, outputTokens, facts)
-  return { amount, inputTokens, outputTokens, cap }
+  const outputTokensMax = cap * facts.choices
+  const most = outputTokens < outputTokensMax ? priceBound(facts.price, inputTokens, outputTokensMax, facts) : amount
+  return { amount, growth: (most - amount) as Nano, inputTokens, outputTokens, cap }
 }
 
 /**
  * The amount that must be free for the usual hold: twice as much, in case the estimate is wrong, and at least the price of the
  * whole answer, so that it need not be cut short. A wallet with less gets a hold on a low balance.
  */
-export function requiredFree(facts: HoldFacts, usual: HoldAmount): Nano {
-  const twice = (usual.amount * 2n) as Nano
-  if (facts.holdsWholeCap) return twice
-  const whole = holdAmount({ ...facts, holdsWholeCap: true }, usual.inputTokens, usual.cap).amount
-  return whole > twice ? whole : twice
+export function requiredFree({ amount, growth }: HoldAmount): Nano {
+  return (amount + (growth > amount ? growth : amount)) as Nano
 }
 
-/** The smallest hold with which a request is started. */
-export function smallestHold(facts: HoldFacts, inputTokens: number): HoldAmount {
-  return holdAmount({ ...facts, holdsWholeCap: true }, inputTokens, Math.min(facts.cap, stepTokensMin))
-}
-
-/** The holds to try on a low balance, largest first; empty = `room` is not enough for any. */
-export function holdsWithin(facts: HoldFacts, inputTokens: number, room: Nano): readonly HoldAmount[] {
-  const cap = affordableCap(facts, inputTokens, room)
-  if (cap < Math.min(facts.cap, stepTokensMin) || cap < Math.min(facts.cap, facts.minCap)) return []
-  if (facts.holdsWholeCap) return [holdAmount(facts, inputTokens, cap)]
-  const holds: HoldAmount[] = []
-  for (let step = stepTokens; step >= stepTokensMin; step /= 2) {
-    const hold = holdAmount(facts, inputTokens, cap, step)
-    if (hold.amount !== holds.at(-1)?.amount) holds.push(hold)
-  }
-  return holds
+/** The smallest cap with which a request is started. */
+export function smallestCap({ cap, minCap }: HoldFacts): number {
+  return Math.min(cap, Math.max(stepTokensMin, minCap))
 }
 
 /** The largest cap whose whole price fits into `room`; -1 = not even the input fits. */
-function affordableCap(facts: HoldFacts, inputTokens: number, room: Nano): number {
+export function affordableCap(facts: HoldFacts, inputTokens: number, room: Nano): number {
   const fits = (cap: number): boolean => priceBound(facts.price, inputTokens, cap * facts.choices, facts) <= room
   if (fits(facts.cap)) return facts.cap
   let low = -1
@@ -118,6 +107,8 @@ export class Hold {
   #addedForCost = zeroNano
   #outputTokens: number
   #outputTokensMax: number
+  /** What it may still grow by, which no other hold may take. */
+  #promised: bigint
   #refusal: Exclude<Growth, 'enough'> | undefined
   #growing: Promise<void> | undefined
 
@@ -127,13 +118,17 @@ export class Hold {
     private facts: HoldFacts,
     readonly initial: HoldAmount,
     /** The facts of each model that may answer, if there are several; `facts` are those of the dearest. */
-    private readonly factsByModel?: ReadonlyMap<OfferedModel, HoldFacts> | undefined,
+    private readonly factsByModel: ReadonlyMap<OfferedModel, HoldFacts> | undefined,
+    private readonly rooms: Rooms,
+    /** Where its growth has been promised to it. */
+    private readonly place: Place,
   ) {
     this.#held = initial.amount
     this.#outputTokens = initial.outputTokens
     this.loweredCap = initial.cap < facts.cap ? initial.cap : undefined
     this.#outputTokensMax = initial.cap * facts.choices
     this.growAtBytes = this.#nextGrowth()
+    this.#promised = initial.growth
   }
 
   /** The amount held before the cost was known. */
@@ -153,6 +148,7 @@ export class Hold {
     this.facts = facts
     this.#outputTokensMax = Math.min(facts.cap, this.loweredCap ?? facts.cap) * facts.choices
     this.growAtBytes = this.#nextGrowth()
+    this.#promiseGrowth()
   }
 
   /**
@@ -186,9 +182,13 @@ export class Hold {
   }
 
   /** Charges what was quoted. The row of the request is written in the same commit. */
-  settle({ usage, cost, quoted }: Quote, row: Settlement['row']): Promise<SettleOutcome> {
+  async settle({ usage, cost, quoted }: Quote, row: Settlement['row']): Promise<SettleOutcome> {
     const estimated = usage.source === 'estimated'
-    return this.ledger.settle({ requestId: this.requestId, cost, quoted, estimated, row })
+    try {
+      return await this.ledger.settle({ requestId: this.requestId, cost, quoted, estimated, row })
+    } finally {
+      this.#ended()
+    }
   }
 
   /** Ends the hold without a charge. If that fails, the reaper ends it later. */
@@ -198,6 +198,23 @@ export class Hold {
     } catch (error) {
       onFault(error)
     }
+    this.#ended()
+  }
+
+  #ended(): void {
+    this.rooms.promise(this.place, -this.#promised)
+    this.#promised = 0n
+    this.rooms.freed(this.place)
+  }
+
+  #promiseGrowth(): void {
+    const { facts, initial } = this
+    const isWhole = this.#outputTokens >= this.#outputTokensMax
+    if (isWhole && this.#promised === 0n) return
+    const most = isWhole ? 0n : priceBound(facts.price, initial.inputTokens, this.#outputTokensMax, facts)
+    const growth = most > this.#held ? most - this.#held : 0n
+    this.rooms.promise(this.place, growth - this.#promised)
+    this.#promised = growth
   }
 
   /** Holds more as the answer grows. */
@@ -226,6 +243,7 @@ export class Hold {
         this.#outputTokens = outputTokens
         this.#refusal = undefined
         this.growAtBytes = this.#nextGrowth()
+        this.#promiseGrowth()
         return undefined
       }
       const isMoney = kind === 'insufficient' || kind === 'over budget'

@@ -222,7 +222,15 @@ describe('a charge', () => {
     ...{ price, cap: 100, choices: 1, holdsWholeCap: true, minCap: 0 },
     ...{ isUsOnly: false, units: undefined, without: [] },
   }
-  const hold = new Hold('req_1', {} as never, facts, holdAmount(facts, 100, facts.cap))
+  const hold = new Hold(
+    'req_1',
+    {} as never,
+    facts,
+    holdAmount(facts, 100, facts.cap),
+    undefined,
+    {} as never,
+    {} as never,
+  )
   const exchange = { record: {} }
   const held = { exchange, hold, admitted: { content: {}, storing: {} } } as unknown as Held
   const seen = reported(100, 10)

@@ -4,9 +4,12 @@ import { createPrice, freePrice, type Price } from '../catalog/price.ts'
 import { Failure } from '../kernel/failure.ts'
 import type { Nano, Pico } from '../kernel/money.ts'
 import type { HoldOutcome, HoldRequest, Ledger } from '../ledger/ledger.ts'
+import { createTicker } from './deadline.ts'
 import { InputRatios } from './estimate.ts'
 import type { Hold } from './hold.ts'
+import { PreviousTurns, UsualOutputs } from './learned.ts'
 import { placeHold } from './place-hold.ts'
+import { Rooms } from './rooms.ts'
 import { type Admitted, Refusal } from './stages.ts'
 
 // The hold requests to the ledger. What callers see of them is in test/money.
@@ -24,6 +27,8 @@ interface Asked {
   readonly totalMs?: readonly (number | undefined)[]
   /** Whether it asks for a spoken answer. */
   readonly wantsAudio?: boolean
+  /** What earlier requests have told. */
+  readonly learn?: (learned: { readonly turns: PreviousTurns; readonly outputs: UsualOutputs }) => void
   /** The ledger's answers, in turn; the last one repeats. */
   readonly outcomes?: readonly HoldOutcome[]
 }
@@ -42,19 +47,27 @@ async function ask(asked: Asked): Promise<{ outcome: Hold | Failure; requests: H
   const caller = { workspaceId: 'ws_1', keyId: 'key_1', projectId: 'prj_1', workspaceName: 'acme', limits: [] }
   const ordered = totalMs.map((total) => ({ isOwn: false, route: { timeouts: { totalMs: total } } }))
   const model = { id: 'a/b', price: asked.price ?? price, priceVersion: 'v1', tags, contextTokens: 100_000 }
+  const http = received(new Request('http://gateway.test', { headers: { 'x-stainless-timeout': '0.001' } }))
+  const client = { clientGone: { aborted: false }, connection: { keepOpen() {} } }
   const admitted = {
-    ...{ caller, model, models: [model], plan: { ordered } },
+    ...{ caller, model, models: [model], plan: { ordered }, session: { id: 's', isNamed: true } },
     envelope: { stream, outputCap, choices: 1 },
     content: {
       body: new Uint8Array(bodyBytes),
       conversation: () => ({ turns: [], unsupported }),
       sentConversation: () => ({ turns: [], unsupported }),
-      ...{ bodyBytes, recalledBytes: 0 },
+      ...{ bodyBytes, promptBytes: bodyBytes, recalledBytes: 0, mayHaveMoreThanText: false },
     },
-    exchange: { record: { id: 'req_1', startedAt: 0 }, http: received(new Request('http://gateway.test')) },
+    exchange: { record: { id: 'req_1', startedAt: 0, waitedMs: 0 }, http, ...client },
   } as unknown as Admitted
-  const deps = { ledger, ratios: new InputRatios(), clock: { now: () => 0, monotonicMs: () => 0 } }
+  const clock = { now: () => 0, monotonicMs: () => 0 }
+  const learned = { ratios: new InputRatios(), turns: new PreviousTurns(clock), outputs: new UsualOutputs() }
+  asked.learn?.(learned)
+  // Whoever waits is impatient, so it tries once more at the first tick.
+  const ticker = createTicker({ ...clock, monotonicMs: () => performance.now() }, () => {})
+  const deps = { ledger, ...learned, rooms: new Rooms(ticker), clock }
   const placed = await placeHold(deps, admitted)
+  ticker.close()
   return { outcome: placed instanceof Refusal ? placed.failure : placed.hold, requests }
 }
 
@@ -176,16 +189,58 @@ describe('after a refusal', () => {
 
   test('fails with a short retry if running requests hold the money', async () => {
     const { outcome, requests } = await ask({ outputCap: 5000, outcomes: [insufficient(1_000_000n, 999_000n)] })
-    expect(requests.slice(1).map(({ amount }) => amount - 1_424n)).toEqual([
-      40_960n,
-      20_480n,
-      10_240n,
-      5_120n,
-      2_560n,
-    ] as Nano[])
+    // The usual hold, and once more when its patience is over.
+    expect(requests.map(({ amount }) => amount)).toEqual([41_110n, 41_110n] as Nano[])
     expect(outcome).toMatchObject({
       code: 'INSUFFICIENT_BALANCE',
       facts: { shouldRetry: true, retryAfterMs: 5000, metadata: { reason: 'in_flight', needed: '0.000003984' } },
+    })
+  })
+
+  describe('beside running requests', () => {
+    // Half of the 101,424 that are free: (50,712 − 1,424) ÷ 10 tokens would be less than what is usual.
+    test('leaves half of the room to others', async () => {
+      const outcomes = [insufficient(300_000n, 98_576n), { kind: 'held' }] as const
+      const { outcome, requests } = await ask({ outputCap: 30_000, outcomes })
+      // 20,000 tokens are affordable.
+      expect(requests.at(-1)).toMatchObject({ amount: 1_424n + 100_000n, requiredFree: 101_424n })
+      expect(outcome).toMatchObject({ loweredCap: 10_000, growAtBytes: Number.POSITIVE_INFINITY })
+    })
+
+    test('takes a step, if that is more than half', async () => {
+      const outcomes = [insufficient(100_000n, 88_576n), { kind: 'held' }] as const
+      const learn: Asked['learn'] = ({ outputs }) => outputs.learn('key_1', 'a/b', 500)
+      const { outcome } = await ask({ outputCap: 30_000, outcomes, learn })
+      // 1,000 tokens are affordable, which is less than a step; 500 and half as many again are usual, so it need not wait.
+      expect(outcome).toMatchObject({ loweredCap: 1_000 })
+    })
+
+    test('waits for what the caller usually needs, and takes less when its patience is over', async () => {
+      const blocked = insufficient(100_000n, 93_576n)
+      const { outcome, requests } = await ask({ outputCap: 30_000, outcomes: [blocked, blocked, { kind: 'held' }] })
+      expect(requests).toHaveLength(3)
+      expect(outcome).toMatchObject({ loweredCap: 500 })
+    })
+  })
+
+  describe('with a previous turn', () => {
+    const cheap = createPrice({ input: 1000n as Pico, output: 10_000n as Pico, cache_read: 100n as Pico })
+    const usage = { inputTokens: 50, cacheReadTokens: 200, cacheWriteTokens: 250, cacheWriteLongTokens: 0 }
+    const learn: Asked['learn'] = ({ turns }) =>
+      turns.learn('ws_1 a/b s', 2_000, { ...usage, outputTokens: 9, source: 'reported' })
+
+    test('holds what it reported, its cached part at its price, and what was added', async () => {
+      const outcomes = [insufficient(9_000n), { kind: 'held' }] as const
+      const { requests } = await ask({ bodyBytes: 2_400, outputCap: 300, price: cheap, outcomes, learn })
+      // 500 tokens, 98 % of 450 cached, 400 bytes of 1.5 tokens for four, and 300 out: 209 + 44.1 + 3,000
+      expect(requests.at(-1)).toMatchObject({ amount: 3_254n })
+    })
+
+    test('holds by size what is shorter than it', async () => {
+      const outcomes = [insufficient(9_000n), { kind: 'held' }] as const
+      const { requests } = await ask({ bodyBytes: 1_600, outputCap: 300, price: cheap, outcomes, learn })
+      // 1,600 bytes of 1.5 tokens for four
+      expect(requests.at(-1)).toMatchObject({ amount: 3_600n })
     })
   })
 

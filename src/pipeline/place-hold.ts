@@ -8,9 +8,10 @@ import type { Clock } from '../kernel/clock.ts'
 import { Failure } from '../kernel/failure.ts'
 import { formatUsd, type Nano } from '../kernel/money.ts'
 import type { Bucket, UnitBucket, UnitCounts } from '../kernel/usage.ts'
-import type { Insufficient } from '../ledger/account.ts'
+import type { Insufficient, Unavailable } from '../ledger/account.ts'
 import {
   type Budget,
+  budgetName,
   type OverBudget,
   periodOf,
   spendState,
@@ -29,24 +30,41 @@ import type { RequestRecord } from '../telemetry/request-record.ts'
 import type { Caller } from '../tenancy/caller.ts'
 import { isStrict } from './answer.ts'
 import { type Content, parserOf } from './content.ts'
+import { patienceMs } from './deadline.ts'
 import {
   boundedInputTokens,
   bytesPerToken,
   expectedInputTokens,
   hasCacheMark,
   type InputRatios,
+  isLongText,
   mayHaveAudio,
   mayNameRegion,
   parsedBytesMax,
+  tokensPerByte,
   windowOf,
 } from './estimate.ts'
-import { Hold, type HoldAmount, type HoldFacts, holdAmount, holdsWithin, requiredFree, smallestHold } from './hold.ts'
+import {
+  affordableCap,
+  Hold,
+  type HoldAmount,
+  type HoldFacts,
+  holdAmount,
+  requiredFree,
+  smallestCap,
+  stepTokens,
+} from './hold.ts'
+import type { ExpectedInput, PreviousTurns, UsualOutputs } from './learned.ts'
+import { type Attempt, Blocked, type Rooms, type Turn } from './rooms.ts'
 import { type Admitted, type Held, Refusal } from './stages.ts'
 import { outputCapOf } from './usage.ts'
 
 export interface PlaceHoldDependencies {
   readonly ledger: Ledger
   readonly ratios: InputRatios
+  readonly turns: PreviousTurns
+  readonly outputs: UsualOutputs
+  readonly rooms: Rooms
   readonly clock: Clock
 }
 
@@ -64,12 +82,9 @@ interface ModelHold {
 /** The hold must outlive the request; a route may allow more time than the ledger's default lifetime. */
 const lifetimeMarginMs = 5 * 60_000
 
-export async function placeHold(
-  { ledger, ratios, clock }: PlaceHoldDependencies,
-  admitted: Admitted,
-): Promise<Held | Refusal> {
+export async function placeHold(deps: PlaceHoldDependencies, admitted: Admitted): Promise<Held | Refusal> {
   const { exchange, caller } = admitted
-  const dearest = dearestHold(admitted, ratios)
+  const dearest = dearestHold(admitted, deps.ratios)
   const { workspaceId, keyId, projectId } = caller
   const asked: HoldRequest = {
     requestId: exchange.record.id,
@@ -77,24 +92,47 @@ export async function placeHold(
     keyId,
     projectId,
     amount: dearest.usual.amount,
-    requiredFree: dearest.required,
-    budgets: budgetsOf(caller, clock, exchange.record),
+    budgets: budgetsOf(caller, deps.clock, exchange.record),
     lifetimeMs: lifetimeMs(admitted),
   }
-  const outcome = await ledger.hold(asked)
-  if (outcome.kind !== 'held') return placeLowHold(ledger, admitted, dearest, asked, outcome)
-  return held(ledger, admitted, dearest, dearest.usual, outcome)
+  const outcome = await request(deps, asked, dearest.usual, dearest.required)
+  if (outcome.kind === 'held') return held(deps, admitted, asked, dearest, dearest.usual, outcome)
+  if (outcome.kind === 'unavailable') return unavailable(admitted, outcome)
+  return await placeBesideOthers(deps, lowTerms(deps, admitted, dearest, asked), outcome)
+}
+
+/** What running streams may still take must stay free beside it. Its own growth is promised before it is asked for. */
+async function request(
+  { ledger, rooms }: PlaceHoldDependencies,
+  asked: HoldRequest,
+  { amount, growth }: HoldAmount,
+  required: Nano,
+): Promise<HoldOutcome> {
+  const requiredFree = amount === 0n ? amount : ((required + rooms.promisedIn(asked)) as Nano)
+  let outcome: HoldOutcome | undefined
+  rooms.promise(asked, growth)
+  try {
+    outcome = await ledger.hold({ ...asked, amount, requiredFree })
+    return outcome
+  } finally {
+    if (outcome?.kind !== 'held') rooms.promise(asked, -growth)
+  }
+}
+
+function unavailable({ limits }: Admitted, { retryAfterMs }: Unavailable): Refusal {
+  return new Refusal(cannotCharge(retryAfterMs), limits)
 }
 
 function held(
-  ledger: Ledger,
+  { ledger, rooms }: PlaceHoldDependencies,
   admitted: Admitted,
+  asked: HoldRequest,
   { facts, factsByModel }: ModelHold,
   amount: HoldAmount,
   { budgets }: Extract<HoldOutcome, { kind: 'held' }>,
 ): Held {
   const { exchange, limits } = admitted
-  const hold = new Hold(exchange.record.id, ledger, facts, amount, factsByModel)
+  const hold = new Hold(exchange.record.id, ledger, facts, amount, factsByModel, rooms, asked)
   exchange.hold = hold
   return { exchange, admitted, hold, limits: budgets ? { ...limits, spend: tightestSpend(budgets) } : limits }
 }
@@ -112,7 +150,7 @@ function dearestHold(admitted: Admitted, ratios: InputRatios): ModelHold {
 function holdFor(admitted: Admitted, model: OfferedModel, ratios: InputRatios): ModelHold {
   const facts = holdFacts(admitted, model)
   const usual = holdAmount(facts, expectedTokens(admitted, model, ratios), facts.cap)
-  return { model, facts, usual, required: requiredFree(facts, usual), factsByModel: undefined }
+  return { model, facts, usual, required: requiredFree(usual), factsByModel: undefined }
 }
 
 /** Expected input and maximum output, which count against token limits until the usage is known. */
@@ -247,45 +285,153 @@ export function budgetsOf(
 
 // ── Low balances ──
 
-// A wallet or a spend limit without room for the usual hold: smaller holds with strict bounds, or a refusal with the
-// numbers and what to do.
+// A wallet or a spend limit without room for the usual hold: a hold of the whole answer, which needs not grow, whose cap is
+// lowered to fit and whose input is estimated by earlier turns. If only running requests are in the way, the request waits.
 
 /** Running requests end one after another; about this long until one does. */
 const inFlightRetryMs = 5_000
 
-type Refused = Exclude<HoldOutcome, { kind: 'held' }>
+type Refused = Insufficient | OverBudget
+type Placed = Held | Refusal
 
-/** Tries smaller holds, bounded strictly, that fit into the wallet or the spend limit that refused the usual one. */
+/** What a low hold of a request depends on. */
+interface Low {
+  readonly admitted: Admitted
+  /** The usual hold, which refused. */
+  readonly dearest: ModelHold
+  readonly asked: HoldRequest
+  readonly facts: HoldFacts
+  readonly inputTokens: number
+  /** The output tokens that the answer will probably have at most. */
+  readonly usualTokens: number
+}
+
+/** A hold beside those of running requests, or after some of them have ended. */
+async function placeBesideOthers(deps: PlaceHoldDependencies, low: Low, refused: Refused): Promise<Placed> {
+  const { admitted, dearest, asked, facts } = low
+  const { exchange } = admitted
+  const { clock, rooms } = deps
+  // Those who wait already came before.
+  const placed = rooms.isCrowded(asked) ? blockedOrRefused(low, refused) : await placeLowHold(deps, low, refused, alone)
+  if (!(placed instanceof Blocked)) return placed
+  let last = refused
+  const attempt: Attempt<Placed> = async (turn) => {
+    const usual = turn.othersWait ? lowHold(low, low.usualTokens) : dearest.usual
+    const outcome = await request(deps, asked, usual, turn.othersWait ? usual.amount : dearest.required)
+    if (outcome.kind === 'unavailable') return unavailable(admitted, outcome)
+    if (outcome.kind === 'held') {
+      const terms = turn.othersWait ? { ...dearest, facts } : dearest
+      return held(deps, admitted, asked, terms, { ...usual, within: spendableOf(last).of }, outcome)
+    }
+    last = outcome
+    return await placeLowHold(deps, low, outcome, turn)
+  }
+  const sinceMs = clock.monotonicMs()
+  const ended = await rooms.wait(placed, attempt, exchange, patienceMs(exchange.http.headers))
+  // It is not the gateway's own time.
+  exchange.record.waitedMs += clock.monotonicMs() - sinceMs
+  return ended
+}
+
+const alone: Turn = { othersWait: false, isLast: false }
+
+/** Holds as much as fits into the wallet or the spend limit that refused; into each in turn, if several do. */
 async function placeLowHold(
-  ledger: Ledger,
+  deps: PlaceHoldDependencies,
+  low: Low,
+  refused: Refused,
+  turn: Turn,
+): Promise<Placed | Blocked<Placed>> {
+  const { admitted, dearest, asked, facts } = low
+  for (let last = refused; ; ) {
+    const room = spendableOf(last)
+    const promised = deps.rooms.promisedIn(asked)
+    const free = (room.amount - last.held - promised) as Nano
+    const cap = capWithin(low, free, { ...turn, isAlone: last.held === 0n && promised === 0n })
+    if (cap === undefined) return blockedOrRefused(low, last)
+    const hold = lowHold(low, cap)
+    const outcome = await request(deps, asked, hold, hold.amount)
+    if (outcome.kind === 'held') {
+      return held(deps, admitted, asked, { ...dearest, facts }, { ...hold, within: room.of }, outcome)
+    }
+    if (outcome.kind === 'unavailable') return unavailable(admitted, outcome)
+    // Another one was faster.
+    const isTighter = spendableOf(outcome).amount - outcome.held < room.amount - last.held
+    if (!isTighter) return blockedOrRefused(low, outcome)
+    last = outcome
+  }
+}
+
+function blockedOrRefused(low: Low, refused: Refused): Refusal | Blocked<Refusal> {
+  const { admitted, dearest, asked, facts } = low
+  const needed = lesser(dearest.required, lowHold(low, smallestCap(facts)).amount)
+  const refusal = refusalOf(admitted, refused, needed)
+  if (needed > spendableOf(refused).amount) return refusal
+  const isWallet = refused.kind === 'insufficient'
+  return new Blocked(isWallet ? asked.workspaceId : budgetName(refused.scopeId, refused.window), refusal)
+}
+
+/** `isAlone`: no other request holds any of the room. */
+interface Crowd extends Turn {
+  readonly isAlone: boolean
+}
+
+/**
+ * The cap whose price fits; undefined = it does not pay to start. While nobody waits, what is free beyond a step is shared
+ * with requests that may come; otherwise the answer gets what it usually needs. With less than that it waits.
+ */
+function capWithin({ facts, inputTokens, usualTokens }: Low, free: Nano, crowd: Crowd): number | undefined {
+  const { isAlone, othersWait, isLast } = crowd
+  const affordable = affordableCap(facts, inputTokens, free)
+  if (affordable < smallestCap(facts)) return undefined
+  if (affordable >= facts.cap && !othersWait) return facts.cap
+  if (affordable < usualTokens && !isAlone && !isLast) return undefined
+  const share = othersWait ? usualTokens : Math.max(usualTokens, stepTokens, Math.floor(affordable / 2))
+  return Math.min(affordable, share)
+}
+
+function lowHold({ facts, inputTokens }: Pick<Low, 'facts' | 'inputTokens'>, cap: number): HoldAmount {
+  return holdAmount(facts, inputTokens, cap)
+}
+
+function lowTerms(
+  { turns, outputs, ratios }: PlaceHoldDependencies,
   admitted: Admitted,
   dearest: ModelHold,
   asked: HoldRequest,
-  refused: Refused,
-): Promise<Held | Refusal> {
-  if (refused.kind === 'unavailable') return new Refusal(cannotCharge(refused.retryAfterMs), admitted.limits)
-  const { envelope, content } = admitted
-  const window = windowOf(envelope, widest(dearest))
-  const inputTokens = boundedInputTokens(content.body, content.sentConversation(), window) + content.recalledBytes
-  const facts = { ...dearest.facts, minCap: minCapOf(admitted) }
-  let last = refused
-  let room: Spendable
-  let holds: readonly HoldAmount[]
-  // The wallet and each limit have their own room: as long as one with less than the last refuses, its room is tried.
-  do {
-    room = spendableOf(last)
-    holds = holdsWithin(facts, inputTokens, room.amount)
-    for (const hold of holds) {
-      const outcome = await ledger.hold({ ...asked, amount: hold.amount, requiredFree: hold.amount })
-      if (outcome.kind === 'held') {
-        return held(ledger, admitted, { ...dearest, facts }, { ...hold, within: room.of }, outcome)
-      }
-      if (outcome.kind === 'unavailable') return new Refusal(cannotCharge(outcome.retryAfterMs), admitted.limits)
-      last = outcome
-    }
-  } while (holds.length > 0 && spendableOf(last).amount < room.amount)
-  const bounded = holds.at(-1)?.amount ?? neededAmount(facts, inputTokens)
-  return refusal(admitted, last, lesser(dearest.required, bounded))
+): Low {
+  const { envelope, content, caller } = admitted
+  const { model } = dearest
+  const strict =
+    boundedInputTokens(content.body, content.sentConversation(), windowOf(envelope, widest(dearest))) +
+    content.recalledBytes
+  const { promptBytes, mayHaveMoreThanText } = content
+  const session = sessionOf(admitted, model)
+  const expected =
+    (session === undefined ? undefined : turns.expect(session, promptBytes, tokensPerByte(ratios.of(model.id)))) ??
+    (isLongText(promptBytes, mayHaveMoreThanText) ? estimated(expectedTokens(admitted, model, ratios)) : undefined)
+  const isExpected = expected !== undefined && expected.inputTokens < strict
+  const facts: HoldFacts = {
+    ...dearest.facts,
+    holdsWholeCap: true,
+    minCap: minCapOf(admitted),
+    cachedTokens: isExpected ? expected.cachedTokens : 0,
+  }
+  const usual = Math.max(outputs.of(caller.keyId, model.id) ?? stepTokens, smallestCap(facts))
+  return {
+    ...{ admitted, dearest, asked, facts },
+    inputTokens: isExpected ? expected.inputTokens : strict,
+    usualTokens: Math.min(facts.cap, usual),
+  }
+}
+
+function estimated(inputTokens: number): ExpectedInput {
+  return { inputTokens, cachedTokens: 0 }
+}
+
+/** Identifies the earlier turns of the conversation; undefined without a session, and where another model may answer. */
+export function sessionOf({ caller, session, models }: Admitted, { id }: OfferedModel): string | undefined {
+  return session && models.length === 1 ? `${caller.workspaceId} ${id} ${session.id}` : undefined
 }
 
 /** The largest context window of those that may answer. */
@@ -319,19 +465,14 @@ function minCapOf({ exchange, content }: Admitted): number {
   return budget === undefined ? 0 : budget + 1
 }
 
-function neededAmount(facts: HoldFacts, inputTokens: number): Nano {
-  if (facts.minCap === 0) return smallestHold(facts, inputTokens).amount
-  const cap = Math.min(facts.cap, facts.minCap)
-  return holdAmount({ ...facts, holdsWholeCap: true }, inputTokens, cap).amount
-}
-
 // ── Refusals ──
 
-function refusal(admitted: Admitted, refused: Insufficient | OverBudget, needed: Nano): Refusal {
+function refusalOf(admitted: Admitted, refused: Refused, needed: Nano): Refusal {
   const { exchange, caller, limits } = admitted
   const isInFlight = needed <= spendableOf(refused).amount
   if (refused.kind === 'insufficient') return new Refusal(insufficient(caller, refused, needed, isInFlight), limits)
-  const failure = overBudget(caller, refused, exchange.record.startedAt, isInFlight ? inFlightRetryMs : undefined)
+  const retryMs = isInFlight ? inFlightRetryMs : undefined
+  const failure = overBudget(caller, refused, needed, { now: exchange.record.startedAt, retryMs })
   if (isInFlight) return new Refusal(failure, limits)
   return new Refusal(failure, { ...limits, spend: { ...spendState(refused), isReached: true } })
 }
@@ -363,8 +504,8 @@ export function cannotCharge(retryAfterMs: number): Failure {
 function overBudget(
   { keyName, limits }: Caller,
   { scopeId, window, spent, held, cap }: OverBudget,
-  now: number,
-  retryMs: number | undefined,
+  needed: Nano,
+  { now, retryMs }: { readonly now: number; readonly retryMs: number | undefined },
 ): Failure {
   const { owner: ownerId, user, tag } = splitScope(scopeId)
   const scope = limits.find(({ id }) => id === ownerId)
@@ -374,18 +515,26 @@ function overBudget(
   const owner = scope && isWithin ? ` (limit of ${scope.kind} "${scope.name}")` : ''
   const period = periodOf(window)
   const limit = `$${formatUsd(cap)} per ${period}${owner}`
+  const metadata = {
+    reason: retryMs === undefined ? 'limit' : 'in_flight',
+    limit: formatUsd(cap),
+    spent: formatUsd(spent),
+    held: formatUsd(held),
+    needed: formatUsd(needed),
+  }
   if (retryMs !== undefined) {
-    const message = `${subject} has used $${formatUsd(spent)} of ${limit}, and running requests hold $${formatUsd(held)}; this one does not fit beside them. Retry in ${retryMs / 1000} s.`
-    return new Failure('LIMIT_EXCEEDED', message, { retryAfterMs: retryMs, shouldRetry: true })
+    const message = `${subject} has used $${formatUsd(spent)} of ${limit}, and running requests hold $${formatUsd(held)}; this one needs at least $${metadata.needed}. Retry in ${retryMs / 1000} s.`
+    return new Failure('LIMIT_EXCEEDED', message, { retryAfterMs: retryMs, shouldRetry: true, metadata })
   }
   const retryAfterMs = Math.max(1000, (windowEnd(window) ?? now) - now)
   const used = formatUsd((spent + held) as Nano)
-  const message = `${subject} has used $${used} of ${limit}; this request does not fit. The ${period} ends in ${duration(retryAfterMs)} (UTC). Raise the limit: console → ${limitPage(scope)}, or \`tollgate limits put\`.`
+  const message = `${subject} has used $${used} of ${limit}; this request needs at least $${metadata.needed}. The ${period} ends in ${duration(retryAfterMs)} (UTC). Raise the limit: console → ${limitPage(scope)}, or \`tollgate limits put\`.`
   // The official clients handle waits this long differently, so `x-should-retry` turns off their automatic retry.
   return new Failure('LIMIT_EXCEEDED', message, {
     retryAfterMs,
     shouldRetry: false,
     isSpendLimit: true,
+    metadata,
     resetsAt: now + retryAfterMs,
   })
 }

@@ -17,6 +17,8 @@ import { createCountTokens } from './count-tokens.ts'
 import { createTicker } from './deadline.ts'
 import { InputRatios } from './estimate.ts'
 import { createKeptReasoning } from './kept-reasoning.ts'
+import { PreviousTurns, UsualOutputs } from './learned.ts'
+import { Rooms } from './rooms.ts'
 import { createRunRequest, type RunDependencies, type RunRequest } from './run.ts'
 import { PendingSettlements } from './stream.ts'
 
@@ -32,10 +34,11 @@ const log = createLog({
   },
 })
 const ids: string[] = []
+const ticker = createTicker(systemClock, () => {})
 const deps: RunDependencies = {
   clock: systemClock,
   log,
-  ticker: createTicker(systemClock, () => {}),
+  ticker,
   pendingSettlements: new PendingSettlements(),
   unconfirmed: new Set(),
   authenticate: () => ({
@@ -85,6 +88,9 @@ const deps: RunDependencies = {
   idempotencyKeys: {} as GenerationKeys,
   random: () => 0,
   ratios: new InputRatios(),
+  turns: new PreviousTurns(systemClock),
+  outputs: new UsualOutputs(),
+  rooms: new Rooms(ticker),
   requests: { write: () => {} },
   observe: () => {},
   streams: { opened() {}, closed() {} },

@@ -5,7 +5,7 @@
 //   admit            Exchange                     Admitted      whose it is, its Content, the routes that may serve it
 //   claimKey         Admitted                     the stored answer, if the request has run before and its answer was kept
 //   recallReasoning  Admitted                     nothing: adds kept reasoning to the Content
-//   placeHold        Admitted                     Held          its cost is reserved by a Hold
+//   placeHold        Admitted                     Held          its cost is reserved by a Hold, perhaps after a wait for others
 //   confirmKey       Held                         nothing, or a Refusal if another replica took the key over
 //   attemptRoutes    Held                         Reply         of a provider, whole or an open stream, with its Meter. It is
 //                                                               in the caller's dialect, and has its cost written into it,

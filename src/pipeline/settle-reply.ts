@@ -1,10 +1,12 @@
 // Settles a request that was attempted (settlement.ts), and learns from its reply for later requests: the health and speed of
-// the route, where a conversation has its prompt cache, and how many tokens a model makes of a byte.
+// the route, where a conversation has its prompt cache, how many tokens a model makes of a byte, and how long answers are.
 
 import type { Usage } from '../kernel/usage.ts'
 import type { Health } from '../routing/health.ts'
 import type { StickyRoutes } from '../routing/sticky.ts'
 import type { InputRatios } from './estimate.ts'
+import type { PreviousTurns, UsualOutputs } from './learned.ts'
+import { sessionOf } from './place-hold.ts'
 import { type End, type ReadReply, type Settled, type SettlementDependencies, settle } from './settlement.ts'
 import type { Held } from './stages.ts'
 import { createImplausibleWarnings } from './usage.ts'
@@ -13,6 +15,8 @@ export interface SettleReplyDependencies extends SettlementDependencies {
   readonly health: Pick<Health, 'recordInterrupted' | 'recordSpeed'>
   readonly sticky: Pick<StickyRoutes, 'remember'>
   readonly ratios: InputRatios
+  readonly turns: PreviousTurns
+  readonly outputs: UsualOutputs
 }
 
 export type SettleReply = (held: Held, end: End, read: ReadReply | undefined) => Promise<Settled>
@@ -50,10 +54,16 @@ export function createSettleReply(deps: SettleReplyDependencies): SettleReply {
 
   function learnTokens({ admitted }: Held, { reply, measured }: ReadReply): void {
     const { candidate, meter } = reply
-    const counted = meter.reportedInput(measured)
     // The counts of a workspace's own endpoint must not affect the holds of others.
-    if (!counted || candidate.isOwn) return
+    if (candidate.isOwn) return
+    const { model } = candidate
+    const { usage } = measured
+    if (usage) deps.outputs.learn(admitted.caller.keyId, model.id, usage.outputTokens / admitted.envelope.choices)
+    const counted = meter.reportedInput(measured)
+    if (!counted) return
     const { promptBytes, mayHaveMoreThanText } = admitted.content
-    deps.ratios.learn(candidate.model.id, promptBytes, counted, mayHaveMoreThanText)
+    deps.ratios.learn(model.id, promptBytes, counted, mayHaveMoreThanText)
+    const session = sessionOf(admitted, model)
+    if (session !== undefined) deps.turns.learn(session, promptBytes, counted)
   }
 }

@@ -5,8 +5,8 @@
 import { afterAll, describe, expect, test } from 'bun:test'
 import { unavailable } from '../../src/ledger/account.ts'
 import type { Ledger } from '../../src/ledger/ledger.ts'
-import { ask } from '../parts/ask.ts'
 import { stopAll } from '../parts/gateway.ts'
+import { manage } from '../parts/manage.ts'
 import type { UpstreamCall, UpstreamReply } from '../parts/upstream.ts'
 import { answerWith, dialectOf, usageIn, wordsOf } from '../parts/upstream-words.ts'
 import {
@@ -109,20 +109,14 @@ describe.each([...streamedPaths])('$name, a hold that grows', (path) => {
     })
   })
 
-  test('not at all, because others hold the rest: ends with an error that says so, and is paid as far as it got', async () => {
-    // Enough for 19,900 tokens by itself; but another one holds what lies beyond the first slice.
-    const purse = await till.wallets.open('200.00')
+  test('not at all, because a correction has taken the rest: ends with an error that says so, and is paid as far as it got', async () => {
+    const purse = await till.wallets.open('300.00')
     const stream = await growStream(till, path, purse)
-    const { held: first } = await till.wallets.read(purse.workspaceId)
-    expect(first).toBe(1000n * nanosIn + 4096n * nanosOut)
-    const other = Promise.withResolvers<void>()
-    till.upstream.handle(() => other.resolve())
-    const holding = new AbortController()
-    const body = till.bodyFor({ ...path, stream: false }, { max_tokens: 15_700 })
-    const payer = { url: till.gateway.url, key: purse.key }
-    const blocked = ask(payer, path.surface, body, {}, holding.signal).catch(() => undefined)
-    await other.promise
-    // 200.00 − 41.96 − 1.00 − 157.00 leaves 0.04: no slice is that small.
+    const { held } = await till.wallets.read(purse.workspaceId)
+    // All but the hold and less than any slice costs.
+    const amount = usd(300_000_000_000n - held - 40_000_000n)
+    const correction = { direction: 'take', amount, reason: 'test' }
+    await manage(till.gateway, 'POST', `/api/workspaces/${purse.workspaceId}/corrections`, correction)
     const text = await useUp(stream, path)
     expect(text).not.toMatch(terminal)
     // Codex does not repeat a request after this code.
@@ -130,13 +124,26 @@ describe.each([...streamedPaths])('$name, a hold that grows', (path) => {
     // 12,401 bytes passed: 3,101 tokens; the prompt is 9 as reported by Messages, or the estimate of "hi".
     const charge = (path.provider === 'messages' ? 9n : 8n) * nanosIn + 3101n * nanosOut
     expect(lastError(text)).toMatchObject({ code: 'INSUFFICIENT_BALANCE', metadata: { cost: usd(charge) } })
-    holding.abort()
-    await blocked
-    for (;;) {
-      const { posted, held } = await till.wallets.read(purse.workspaceId)
-      expect(posted).toBe(200_000_000_000n - charge)
-      if (held === 0n) break
-    }
+    expect(await till.wallets.read(purse.workspaceId)).toEqual({ posted: held + 40_000_000n - charge, held: 0n })
+  })
+
+  test('keeps what it may grow by from others: their caps are lowered', async () => {
+    // The answer may cost $200.01 to $201.00; so far it holds $41 to $42.
+    const purse = await till.wallets.open('250.00')
+    const stream = await growStream(till, path, purse)
+    till.upstream.handle(answerWith({ input: 9, output: 2 }))
+    const other = await till.ask(path, { max_tokens: 20_000 }, { purse })
+    // $1.00 for the prompt and at most $48.99 for the answer, of which it takes a step
+    const lowered = Number(/lowered_by_balance=(\d+)/.exec(other.headers.get('x-tollgate-warnings') ?? '')?.[1])
+    expect([other.status, lowered]).toEqual([200, 4_096])
+    // Up to its cap, whatever it needs: 60,000 bytes are 20,000 tokens of three.
+    for (let sent = 0; sent < 59_000; sent += 3_000) await stream.send(3_000)
+    expect(stream.call.isClosed()).toBe(false)
+    await stream.reply.chunk(
+      wordsOf(path.provider).ending({ usage: usageIn(path.provider, { input: 9, output: 20_000 }) }),
+    )
+    if (path.provider === 'gemini') await stream.reply.finish()
+    expect(await stream.rest()).toMatch(terminal)
   })
 })
 

@@ -11,11 +11,13 @@ import {
   readError,
 } from '../parts/official-clients.ts'
 import { answerWith } from '../parts/upstream-words.ts'
+import { createStepClock } from '../tenancy/step-clock.ts'
 import { costly, openTill } from './till.ts'
 import type { Purse } from './wallets.ts'
 
+const clock = createStepClock('2027-01-15T08:00:00Z')
 /** The largest prompt costs $1.00. */
-const till = await openTill(costly)
+const till = await openTill({ ...costly, clock })
 afterAll(() => till[Symbol.asyncDispose]())
 
 const answer = answerWith({ input: 9, output: 2 })
@@ -95,6 +97,8 @@ describe.each([...chatClientNames, ...messageClientNames])('%s', (name) => {
     // $1.00 and 300 cents are held by the first.
     const first = send(false)
     const goOn = await arrived.promise
+    // It waits for the first one to end, until its patience is over.
+    const impatient = setInterval(() => clock.pass(5_000), 100)
     const error = await readError(name, send(stream))
     expect(error).toMatchObject(refused(name))
     expect(error.headers?.get('x-should-retry')).toBe('true')
@@ -107,9 +111,10 @@ describe.each([...chatClientNames, ...messageClientNames])('%s', (name) => {
       // A stream would begin with 256 tokens; a whole answer needs all of its 300.
       needed: stream ? '3.56' : '4.00',
     })
-    goOn()
-    await first
+    clearInterval(impatient)
     till.upstream.handle(answer)
-    await send(stream)
+    const second = send(stream)
+    goOn()
+    await Promise.all([first, second])
   })
 })

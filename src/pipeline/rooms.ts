@@ -1,0 +1,257 @@
+// Wallets and spend limits with little left: what running streams may still take of them, and the requests that wait, in the
+// order in which they came, for money that running requests give back. It knows only this process; the ledger decides.
+
+import type { WorkspaceId } from '../kernel/ids.ts'
+import { type Budget, type BudgetName, budgetName, noBudgets } from '../ledger/budget.ts'
+import type { Ticker, WaitingClient, Watched } from './deadline.ts'
+
+/** A wallet or a spend limit. */
+export type RoomName = WorkspaceId | BudgetName
+
+/** The wallet and the spend limits that a request needs. */
+export interface Place {
+  readonly workspaceId: WorkspaceId
+  readonly budgets?: readonly Budget[] | undefined
+}
+
+/** Only running requests stand in the way of a request; `otherwise` is the result if it waits no longer. */
+export class Blocked<Outcome> {
+  constructor(
+    readonly room: RoomName,
+    readonly otherwise: Outcome,
+  ) {}
+}
+
+/** How a request tries again. */
+export interface Turn {
+  /** Whether others wait behind it, so that it takes no more than it usually needs. */
+  readonly othersWait: boolean
+  /** Whether it is its last try, so that it takes what there is. */
+  readonly isLast: boolean
+}
+
+export type Attempt<Outcome> = (turn: Turn) => Promise<Outcome | Blocked<Outcome>>
+
+/** Each keeps its body in memory. */
+const waitingMax = 2_000
+const waitingInRoomMax = 500
+/** In ticks: other replicas give back money too, and top-ups and raised limits are not announced. */
+const pollTicks = 5
+
+export class Rooms {
+  /** Only those in which somebody waits. */
+  readonly #lines = new Map<RoomName, Line>()
+  readonly #promised = new Map<RoomName, bigint>()
+  #waiting = 0
+
+  constructor(private readonly ticker: Ticker) {}
+
+  // ── Promises ──
+
+  /** The most that running streams may still take of one of these rooms. */
+  promisedIn(place: Place): bigint {
+    if (this.#promised.size === 0) return 0n
+    return roomsOf(place).reduce((most, room) => {
+      const promised = this.#promised.get(room) ?? 0n
+      return promised > most ? promised : most
+    }, 0n)
+  }
+
+  /** What a running stream may still take changes by so much. */
+  promise(place: Place, change: bigint): void {
+    if (change === 0n) return
+    for (const room of roomsOf(place)) {
+      const promised = (this.#promised.get(room) ?? 0n) + change
+      if (promised === 0n) this.#promised.delete(room)
+      else this.#promised.set(room, promised)
+    }
+  }
+
+  // ── Waiting ──
+
+  /** Whether requests wait in one of these rooms. */
+  isCrowded(place: Place): boolean {
+    return this.#lines.size > 0 && roomsOf(place).some((room) => this.#lines.has(room))
+  }
+
+  /** A request has ended: those who wait for its money try again. */
+  freed(place: Place): void {
+    if (this.#lines.size === 0) return
+    for (const room of roomsOf(place)) void this.#lines.get(room)?.serve()
+  }
+
+  /** Tries again whenever money is given back, until the time is over or the client leaves. */
+  wait<Outcome>(
+    blocked: Blocked<Outcome>,
+    attempt: Attempt<Outcome>,
+    client: WaitingClient,
+    patienceMs: number,
+  ): Promise<Outcome> {
+    const line = this.#lines.get(blocked.room)
+    const isFull = this.#waiting >= waitingMax || (line?.length ?? 0) >= waitingInRoomMax
+    if (isFull || client.clientGone.aborted) return Promise.resolve(blocked.otherwise)
+    const waiter = new Waiter(blocked, attempt, client)
+    this.#waiting++
+    this.ticker.watch(waiter)
+    waiter.untilMs = this.ticker.nowMs + patienceMs
+    waiter.enter(this.#lineOf(blocked.room))
+    return waiter.ended.finally(() => {
+      this.#waiting--
+      this.ticker.unwatch(waiter)
+    })
+  }
+
+  #lineOf(room: RoomName): Line {
+    const known = this.#lines.get(room)
+    if (known) return known
+    const line = new Line(room, {
+      find: (other) => this.#lineOf(other),
+      close: () => void this.#lines.delete(room),
+    })
+    this.#lines.set(room, line)
+    return line
+  }
+}
+
+function roomsOf({ workspaceId, budgets = noBudgets }: Place): readonly RoomName[] {
+  return [workspaceId, ...budgets.map(({ scopeId, window }) => budgetName(scopeId, window))]
+}
+
+interface Lines {
+  /** The line of another room. */
+  find(room: RoomName): Line
+  /** Nobody waits in this one any more. */
+  close(): void
+}
+
+/** The requests that wait for one room. */
+class Line {
+  readonly #waiters: Waited[] = []
+  #isServing = false
+  /** Money was given back while one tried. */
+  #isCalled = false
+
+  constructor(
+    private readonly room: RoomName,
+    private readonly lines: Lines,
+  ) {}
+
+  get length(): number {
+    return this.#waiters.length
+  }
+
+  isFirst(waiter: Waited): boolean {
+    return this.#waiters[0] === waiter
+  }
+
+  add(waiter: Waited): void {
+    this.#waiters.push(waiter)
+  }
+
+  /** The next one tries too: it may need less. */
+  leave(waiter: Waited): void {
+    const wasFirst = this.isFirst(waiter)
+    this.#remove(waiter)
+    if (wasFirst) void this.serve()
+  }
+
+  /** Lets one after the other try, until one does not fit. */
+  async serve(): Promise<void> {
+    this.#isCalled = true
+    if (this.#isServing) return
+    this.#isServing = true
+    while (this.#isCalled) {
+      this.#isCalled = false
+      for (let [first] = this.#waiters; first; [first] = this.#waiters) {
+        const blockedBy = await first.tryNow(this.#waiters.length > 1)
+        if (blockedBy === this.room) break
+        this.#remove(first)
+        if (blockedBy !== undefined) first.enter(this.lines.find(blockedBy))
+      }
+    }
+    this.#isServing = false
+  }
+
+  #remove(waiter: Waited): void {
+    const at = this.#waiters.indexOf(waiter)
+    if (at === -1) return
+    this.#waiters.splice(at, 1)
+    if (this.#waiters.length === 0) this.lines.close()
+  }
+}
+
+interface Waited {
+  enter(line: Line): void
+  /** Returns the room that is in its way; undefined = it waits no longer. */
+  tryNow(othersWait: boolean): Promise<RoomName | undefined>
+}
+
+/** A request that waits. */
+class Waiter<Outcome> implements Watched, Waited {
+  tickerIndex = -1
+  untilMs = Number.POSITIVE_INFINITY
+  readonly #end = Promise.withResolvers<Outcome>()
+  #line: Line | undefined
+  #ticks = 0
+  #isTrying = false
+  #isOver = false
+
+  constructor(
+    private blocked: Blocked<Outcome>,
+    private readonly attempt: Attempt<Outcome>,
+    private readonly client: WaitingClient,
+  ) {}
+
+  get ended(): Promise<Outcome> {
+    return this.#end.promise
+  }
+
+  enter(line: Line): void {
+    this.#line = line
+    line.add(this)
+  }
+
+  async tryNow(othersWait: boolean): Promise<RoomName | undefined> {
+    if (this.#isOver) return undefined
+    await this.#try({ othersWait, isLast: false })
+    return this.#isOver ? undefined : this.blocked.room
+  }
+
+  tick(nowMs: number): void {
+    if (this.#isOver || this.#isTrying) return
+    this.client.connection.keepOpen()
+    if (this.client.clientGone.aborted) return this.expire()
+    if (nowMs >= this.untilMs) return void this.#tryLast()
+    if (++this.#ticks % pollTicks === 0 && this.#line?.isFirst(this)) void this.#line.serve()
+  }
+
+  /** The client has left, or the gateway stops. */
+  expire(): void {
+    this.#finish(this.blocked.otherwise)
+    this.#line?.leave(this)
+  }
+
+  async #tryLast(): Promise<void> {
+    await this.#try({ othersWait: false, isLast: true })
+    this.expire()
+  }
+
+  async #try(turn: Turn): Promise<void> {
+    this.#isTrying = true
+    try {
+      const outcome = await this.attempt(turn)
+      if (outcome instanceof Blocked) this.blocked = outcome
+      else this.#finish(outcome)
+    } catch (error) {
+      this.#isOver = true
+      this.#end.reject(error)
+    } finally {
+      this.#isTrying = false
+    }
+  }
+
+  #finish(outcome: Outcome): void {
+    this.#isOver = true
+    this.#end.resolve(outcome)
+  }
+}
