@@ -99,19 +99,20 @@ describe.each([...chatClientNames, ...messageClientNames])('%s', (name) => {
     const goOn = await arrived.promise
     // It waits for the first one to end, until its patience is over.
     const impatient = setInterval(() => clock.pass(5_000), 100)
-    const error = await readError(name, send(stream))
+    const waiting = Promise.resolve(send(stream))
+    const [error, metadata] = await Promise.all([readError(name, waiting), metadataOf(name, waiting)])
+    clearInterval(impatient)
     expect(error).toMatchObject(refused(name))
     expect(error.headers?.get('x-should-retry')).toBe('true')
     expect(Number(error.headers?.get('retry-after'))).toBeWithin(1, 31)
     expect(Number(error.headers?.get('retry-after-ms'))).toBeWithin(1, 30_001)
-    expect(await metadataOf(name, send(stream))).toEqual({
+    expect(metadata).toEqual({
       reason: 'in_flight',
       balance: '6.00',
       held: '4.00',
-      // A stream would begin with 256 tokens; a whole answer needs all of its 300.
-      needed: stream ? '3.56' : '4.00',
+      // It would begin with a cap of 256 tokens.
+      needed: '3.56',
     })
-    clearInterval(impatient)
     till.upstream.handle(answer)
     const second = send(stream)
     goOn()
