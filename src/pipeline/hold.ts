@@ -169,12 +169,13 @@ export class Hold {
     const cost = priceUsage(price, usage)
     if (usage.source === 'reported' || cost <= this.#held) return cost
     const outputTokens = Math.min(usage.outputTokens, this.#outputTokens)
-    const certain = usage.inputReported ? priceUsage(price, { ...usage, outputTokens }) : zeroNano
-    return certain > this.#held ? certain : this.#held
+    const inputAndHeldOutput = usage.inputReported ? priceUsage(price, { ...usage, outputTokens }) : zeroNano
+    return inputAndHeldOutput > this.#held ? inputAndHeldOutput : this.#held
   }
 
   #addForCost(cost: Nano): Nano {
     const added = this.ledger.coverOverrun(this.requestId, (cost - this.#held) as Nano)
+    // On PostgreSQL the settlement decides.
     if (added === undefined) return cost
     this.#addedForCost = (this.#addedForCost + added) as Nano
     this.#held = (this.#held + added) as Nano
@@ -217,10 +218,12 @@ export class Hold {
     this.#promised = growth
   }
 
-  /** Holds more as the answer grows. */
+  /**
+   * Holds more as the answer grows; called first when three quarters are used. A refusal then changes nothing yet: it is called
+   * again when everything is used, because other requests may have ended meanwhile, and only then the refusal counts.
+   */
   grow(outputBytes: number): Growth | Promise<Growth> {
     const growth = (): Growth => (outputBytes >= this.#bytesHeld() ? this.#refusal : undefined) ?? 'enough'
-    // After a refusal, try once more when everything is used: other requests may have ended meanwhile.
     if (!this.#growing) {
       const growing = this.#extend()
       if (growing) this.#growing = growing.finally(() => (this.#growing = undefined))

@@ -404,8 +404,8 @@ interface Entry {
   readonly resolve: Resolve<SettleOutcome>
   /** Set if that was resolved with `unknown`: resolves the end that its caller got a promise of. */
   resolveLate?: Resolve<SettleEnd>
-  /** A commit of it failed, and the log on the disk may have it all the same. */
-  isDoubtful?: boolean
+  /** A commit of it failed, and SQLite's write-ahead log may have it all the same. */
+  mayBeInLog?: boolean
 }
 
 type Resolve<Value> = (value: Value | Promise<Value>) => void
@@ -413,7 +413,7 @@ type Resolve<Value> = (value: Value | Promise<Value>) => void
 class Settlements {
   #queue: Entry[] = []
   #running: readonly Entry[] = []
-  /** Given up, but a crash now would charge them. They stay claimed until another commit succeeds. */
+  /** Given up, and may be in the write-ahead log: a crash now would charge them. They stay claimed until another commit succeeds. */
   #doubtful: Entry[] = []
   #busy: Promise<void> | undefined
 
@@ -478,7 +478,7 @@ class Settlements {
         pauseMs = firstRetryMs
         continue
       }
-      // Those whose callers have already got an error are not tried again.
+      // Those whose callers were already answered with `unknown` are not tried again.
       this.#giveUp(batch.filter(isReportedUnknown))
       this.#queue.unshift(...batch.filter((entry) => !isReportedUnknown(entry)))
       this.#giveUpOld()
@@ -499,7 +499,7 @@ class Settlements {
       endWrite('committed')
     } catch (thrown) {
       endWrite('failed', thrown)
-      if (mayBeWritten(thrown)) for (const entry of batch) entry.isDoubtful = true
+      if (mayBeWritten(thrown)) for (const entry of batch) entry.mayBeInLog = true
       if (isStoreUnavailable(thrown)) return false
       // Retrying does not help against a defect of ours.
       for (const entry of batch) resolveEntry(entry, this.#endDefective(entry, thrown))
@@ -513,7 +513,7 @@ class Settlements {
     return true
   }
 
-  /** To be called after any successful commit: it has overwritten what failed ones had left in the log. */
+  /** To be called after any successful commit: it has overwritten what failed ones had left in the write-ahead log. */
   endDoubtful(): void {
     for (const entry of this.#doubtful.splice(0)) resolveEntry(entry, this.#endAsStored(entry))
   }
@@ -577,10 +577,13 @@ class Settlements {
     for (const entry of this.#running) if (!isReportedUnknown(entry) && isOld(entry)) this.#resolveUnknown(entry)
   }
 
-  /** They are not tried again. Those that no commit can have written end without a charge. */
+  /**
+   * They are not tried again. Those that no commit can have written end without a charge, also for a caller that was answered
+   * with `unknown` and waits for the end.
+   */
   #giveUp(entries: readonly Entry[]): void {
     for (const entry of entries) {
-      if (entry.isDoubtful) {
+      if (entry.mayBeInLog) {
         if (!isReportedUnknown(entry)) this.#resolveUnknown(entry)
         this.#doubtful.push(entry)
         continue
