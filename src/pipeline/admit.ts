@@ -166,7 +166,7 @@ async function countAgainstLimits(
   arrival: Arrival,
   tokens: number,
 ): Promise<LimitStates | Refusal> {
-  // `admit` ends the arrival, whatever the verdict, so there is nothing to give back meanwhile.
+  // `arrival.admit` ends it, whatever the verdict, so there is nothing to give back meanwhile.
   exchange.slot = undefined
   const verdict = await arrival.admit(tokens)
   if (verdict.kind === 'refused') return refusedByLimit(exchange, verdict)
@@ -293,11 +293,11 @@ function chooseRoutes(
 
   const preferences = providerChoice ? envelope.providers : undefined
   const choices: Choice[] = []
-  for (const { model: each, policy: suffix } of resolved) {
+  for (const { model: each, policy: suffixPolicy } of resolved) {
     const all = offer.candidates(each, surface, caller, envelope)
     const candidates = preferences ? wantedCandidates(all, preferences, each.id) : all
     if (candidates instanceof Failure) return candidates
-    const wanted = providerChoice ? (suffix ?? (preferences && policyOf(preferences))) : undefined
+    const wanted = providerChoice ? (suffixPolicy ?? (preferences && policyOf(preferences))) : undefined
     choices.push({ candidates, policy: wanted ?? each.routing })
   }
   const [first] = choices

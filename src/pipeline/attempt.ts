@@ -119,9 +119,10 @@ export async function attempt(
   const { startedMs } = recorded
   const replyMs = firstReplyMs(times, lane.generationMs)
   const deadline = new AttemptDeadline(startedMs, replyMs, exchange, superseded, times.timeouts.connectMs)
-  // A whole reply of the translation lane must be complete by `replyMs`, which its first byte would otherwise extend to
-  // `leftMs`: some hosts send white space while they generate it.
-  const readTimes = lane.streamsUpstream || replyMs === times.leftMs ? times : { ...times, leftMs: replyMs }
+  // A whole reply must be complete by `replyMs`, which its first byte would otherwise extend to `leftMs`: some hosts send white
+  // space while they generate it.
+  const isShortened = !lane.streamsUpstream && replyMs < times.leftMs
+  const readTimes = isShortened ? { ...times, leftMs: replyMs } : times
   const running: RunningAttempt = { held, candidate, meter, lane, times: readTimes, deadline, ticker, clock }
   let gotHeaders = false
   let result: Reply | AttemptFault

@@ -120,7 +120,7 @@ export class Hold {
     /** The facts of each model that may answer, if there are several; `facts` are those of the dearest. */
     private readonly factsByModel: ReadonlyMap<OfferedModel, HoldFacts> | undefined,
     private readonly rooms: Rooms,
-    /** Where its growth has been promised to it. */
+    /** The wallet and the limits in which its growth has been promised to it. */
     private readonly place: Place,
   ) {
     this.#held = initial.amount

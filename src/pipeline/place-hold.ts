@@ -86,33 +86,38 @@ export async function placeHold(deps: PlaceHoldDependencies, admitted: Admitted)
   const { exchange, caller } = admitted
   const dearest = dearestHold(admitted, deps.ratios)
   const { workspaceId, keyId, projectId } = caller
-  const asked: HoldRequest = {
+  const asked: AskedHold = {
     requestId: exchange.record.id,
     workspaceId,
     keyId,
     projectId,
-    amount: dearest.usual.amount,
     budgets: budgetsOf(caller, deps.clock, exchange.record),
     lifetimeMs: lifetimeMs(admitted),
   }
-  const outcome = await request(deps, asked, dearest.usual, dearest.required)
+  const outcome = await askLedger(deps, asked, dearest.usual, dearest.required)
   if (outcome.kind === 'held') return held(deps, admitted, asked, dearest, dearest.usual, outcome)
   if (outcome.kind === 'unavailable') return unavailable(admitted, outcome)
   return await placeBesideOthers(deps, lowTerms(deps, admitted, dearest, asked), outcome)
 }
 
-/** What running streams may still take must stay free beside it. Its own growth is promised before it is asked for. */
-async function request(
+/** What is asked of the ledger, but for the amount. */
+type AskedHold = Omit<HoldRequest, 'amount' | 'requiredFree'>
+
+/**
+ * What running streams may still take must stay free beside the hold. The growth of the hold itself, if its answer is streamed,
+ * is promised before the ledger decides, so that a request beside it counts it.
+ */
+async function askLedger(
   { ledger, rooms }: PlaceHoldDependencies,
-  asked: HoldRequest,
+  asked: AskedHold,
   { amount, growth }: HoldAmount,
   required: Nano,
 ): Promise<HoldOutcome> {
-  const requiredFree = amount === 0n ? amount : ((required + rooms.promisedIn(asked)) as Nano)
+  const mustBeFree = amount === 0n ? amount : ((required + rooms.promisedIn(asked)) as Nano)
   let outcome: HoldOutcome | undefined
   rooms.promise(asked, growth)
   try {
-    outcome = await ledger.hold({ ...asked, amount, requiredFree })
+    outcome = await ledger.hold({ ...asked, amount, requiredFree: mustBeFree })
     return outcome
   } finally {
     if (outcome?.kind !== 'held') rooms.promise(asked, -growth)
@@ -126,7 +131,7 @@ function unavailable({ limits }: Admitted, { retryAfterMs }: Unavailable): Refus
 function held(
   { ledger, rooms }: PlaceHoldDependencies,
   admitted: Admitted,
-  asked: HoldRequest,
+  asked: AskedHold,
   { facts, factsByModel }: ModelHold,
   amount: HoldAmount,
   { budgets }: Extract<HoldOutcome, { kind: 'held' }>,
@@ -299,7 +304,7 @@ interface Low {
   readonly admitted: Admitted
   /** The usual hold, which refused. */
   readonly dearest: ModelHold
-  readonly asked: HoldRequest
+  readonly asked: AskedHold
   readonly facts: HoldFacts
   readonly inputTokens: number
   /** The output tokens that the answer will probably have at most. */
@@ -317,7 +322,7 @@ async function placeBesideOthers(deps: PlaceHoldDependencies, low: Low, refused:
   let last = refused
   const attempt: Attempt<Placed> = async (turn) => {
     const usual = turn.othersWait ? lowHold(low, low.usualTokens) : dearest.usual
-    const outcome = await request(deps, asked, usual, turn.othersWait ? usual.amount : dearest.required)
+    const outcome = await askLedger(deps, asked, usual, turn.othersWait ? usual.amount : dearest.required)
     if (outcome.kind === 'unavailable') return unavailable(admitted, outcome)
     if (outcome.kind === 'held') {
       const terms = turn.othersWait ? { ...dearest, facts } : dearest
@@ -350,7 +355,7 @@ async function placeLowHold(
     const cap = capWithin(low, free, { ...turn, isAlone: last.held === 0n && promised === 0n })
     if (cap === undefined) return blockedOrRefused(low, last)
     const hold = lowHold(low, cap)
-    const outcome = await request(deps, asked, hold, hold.amount)
+    const outcome = await askLedger(deps, asked, hold, hold.amount)
     if (outcome.kind === 'held') {
       return held(deps, admitted, asked, { ...dearest, facts }, { ...hold, within: room.of }, outcome)
     }
@@ -398,7 +403,7 @@ function lowTerms(
   { turns, outputs, ratios }: PlaceHoldDependencies,
   admitted: Admitted,
   dearest: ModelHold,
-  asked: HoldRequest,
+  asked: AskedHold,
 ): Low {
   const { envelope, content, caller } = admitted
   const { model } = dearest

@@ -3,18 +3,20 @@
 //
 //   stage            takes                        gives
 //   admit            Exchange                     Admitted      whose it is, its Content, the routes that may serve it
-//   claimKey         Admitted                     the stored answer, if the request has run before and its answer was kept
+//   claimKey         Admitted                     the stored answer, if the request has run before and its answer was kept;
+//                                                 otherwise sets the key of the Exchange
 //   recallReasoning  Admitted                     nothing: adds kept reasoning to the Content
 //   placeHold        Admitted                     Held          its cost is reserved by a Hold, perhaps after a wait for others
 //   confirmKey       Held                         nothing, or a Refusal if another replica took the key over
-//   attemptRoutes    Held                         Reply         of a provider, whole or an open stream, with its Meter. It is
-//                                                               in the caller's dialect, and has its cost written into it,
-//                                                               as the Meter quotes it: a whole one here, a stream at its
-//                                                               end. A quote above the hold makes the hold grow
+//   attemptRoutes    Held                         Reply         of a provider, in the caller's dialect, whole or an open
+//                                                               stream, with its Meter
 //                                                 NoReply       why none replied
 //   streamAnswer     Held, open or pending Reply  AnswerStream  the server runs it, and tells it when the client leaves
 //   settleReply      Held, End, ReadReply         Settled       what was charged, or the error if nothing was or if that is
 //                                                               not certain
+//
+// An answer states its cost: the Meter quotes it when a usage is relayed, in a whole reply within attemptRoutes, in a stream at
+// its end. A quote above the hold makes the hold grow, and settleReply charges what was quoted.
 //
 // Exchange: the client's request and connection, the record, and what must be given back however the request ends.
 // Refusal: why a request is not sent. End: how an answer ended. ReadReply: the reply as far as it was read.
@@ -104,8 +106,8 @@ export function createRunRequest(
       const admitted: Admitted | Refusal = await admit(deps, exchange, readerOf(surface), estimateTokens)
       if (admitted instanceof Refusal) return endRefused(deps, exchange, admitted)
 
-      const key = http.headers.get('idempotency-key')
-      const stored = key === null ? undefined : await claimKey(idempotencyKeys, admitted, key)
+      const sentKey = http.headers.get('idempotency-key')
+      const stored = sentKey === null ? undefined : await claimKey(idempotencyKeys, admitted, sentKey)
       if (stored instanceof Refusal) return endRefused(deps, exchange, stored)
       if (stored) return answerStored(exchange, stored)
 
@@ -132,6 +134,7 @@ export function createRunRequest(
     const { exchange, limits } = held
     const { body, usage } = reply
     const headers = withWarnings(answerHeaders(exchange, limits), held, reply)
+    // A complete reply is billed by its usage; nothing else needs to be measured.
     const read: ReadReply = { reply, measured: { ...nothingMeasured, usage }, bodyToKeep: body, lastBytes: body }
     const { unsettled, chargeUsd }: Settled = await settleReply(held, complete, read)
     if (unsettled) return failureAnswer(exchange.surface, unsettled, headers, exchange.record.id)

@@ -31,7 +31,7 @@ export function createSettleReply(deps: SettleReplyDependencies): SettleReply {
       learnTokens(held, read)
       learnRoute(held, end.why, read)
     }
-    // The record is complete before the commit begins; the warning need not wait for its end.
+    // `settle` completes the record before its first `await`; the warning need not wait for the commit.
     const settled = settle(deps, held, end, read)
     if (read) warnImplausible(record, read.reply.candidate)
     return settled

@@ -140,8 +140,8 @@ export async function settle(
     return {}
   }
   const { candidate, meter } = read.reply
-  // A complete reply has the `usage` object that its cost was quoted for when it was relayed, and this is that quote. Only the
-  // usage of a part is priced here.
+  // The usage of a complete reply is the object that was quoted when it was relayed, by which the meter finds that quote. Only
+  // the usage of a part is priced here.
   const quote = meter.quote(usage)
   record.usage = usage
   record.charge = quote.quoted
@@ -247,7 +247,7 @@ function recordCharge(record: RequestRecord, { charge, posted }: Charged): void 
   record.chargeUsd = formatUsd(charge)
 }
 
-/** Waiting for the commit is part of the request's duration. */
+/** Waiting for the commit is part of the request's duration in the log and in metrics; its row was made before. */
 function recordSettleTime(exchange: Exchange): void {
   const { record } = exchange
   const totalMs = exchange.elapsedMs()

@@ -60,7 +60,7 @@ class Pump implements AnswerStream, Watched {
   /** Why we aborted the upstream call, if we did. */
   #abortedFor: Interruption | undefined
   #pendingRead: PendingRead | undefined
-  /** The client's socket takes no more; resolves when it does. */
+  /** Set by the last write if the client's socket took no more; resolves when it does. */
   #full: Promise<void> | undefined
   /** By a failpoint. */
   #paused: Promise<void> | undefined

@@ -113,8 +113,8 @@ export const restMs = 10
 /** The connections to one host with one credential: idle ones, attempts, and the requests that wait for one. */
 class Pool {
   readonly #idle: Connection[] = []
-  // A connection is in the first for the rest of an interval and in the second for a whole one, so that the event loop has
-  // looked at its socket before it is used again, however busy it was.
+  // A connection that was used is in `#tired` until the timer ends, then in `#resting` for a whole interval, then idle: so the
+  // event loop has looked at its socket before it is used again, however busy it was.
   #tired = new Set<Connection>()
   #resting = new Set<Connection>()
   #restTimer: NodeJS.Timeout | undefined
@@ -142,9 +142,9 @@ class Pool {
     else {
       request.watch?.connecting()
       this.#waiting.push(call)
-      // A host that accepts nothing costs a bounded number of dials. Those beyond the waiting requests were left by aborted
-      // ones; when there are `leftDialsMax` of them, a request takes one instead of a new one.
-      if (this.#dials.size < this.#waiting.length + leftDialsMax) this.#dial()
+      // Dials of requests that were aborted. A host that accepts nothing costs a bounded number: then a request takes one of them.
+      const leftDials = this.#dials.size - this.#waiting.length
+      if (leftDials < leftDialsMax) this.#dial()
     }
     return call.response
   }

@@ -103,24 +103,25 @@ export async function attemptGeneration<Reply extends object>(
       progress.fail(candidate, ended, isLast)
       continue
     }
-    // The only route left is retried although its own failures may just have ejected it.
+    // Its start, or the state that forbids the call. The only route left is retried although its own failures may just have
+    // ejected it.
     const begun = deps.health.begin(candidate.health, isRepeat ? 'panic' : plan.mode)
     if (typeof begun !== 'number') {
       progress.skip(candidate, begun)
       continue
     }
     const begunMs: number = begun
-    if (pair?.first !== candidate || isRepeat) {
-      const outcome = await attemptOne(deps, request, next, begunMs)
-      if (!isFault(outcome)) return outcome
-      progress.fail(candidate, outcome, isLast)
+    if (pair?.first === candidate && !isRepeat) {
+      for (const { candidate: tried, outcome } of await attemptPair(deps, request, next, begunMs, pair)) {
+        if (!isFault(outcome)) return outcome
+        progress.fail(tried, outcome, isLast)
+        if (progress.isFinal) break
+      }
       continue
     }
-    for (const { candidate: tried, outcome } of await attemptPair(deps, request, next, begunMs, pair)) {
-      if (!isFault(outcome)) return outcome
-      progress.fail(tried, outcome, isLast)
-      if (progress.isFinal) break
-    }
+    const outcome = await attemptOne(deps, request, next, begunMs)
+    if (!isFault(outcome)) return outcome
+    progress.fail(candidate, outcome, isLast)
   }
   return progress.exhausted()
 }

@@ -101,6 +101,7 @@ export class JournalTable {
 
   constructor(private readonly prepare: (text: string) => JournalStatement) {}
 
+  /** One statement without a transaction: it is committed and synced when it returns. */
   append(text: string): void {
     const known = this.#unapplied
     this.#isWriter = true

@@ -122,7 +122,7 @@ function sqliteDatabase(thread: Thread, reader: Reader, file: string): Database 
       endTurn()
     }
   }
-  /** Whether the journal may have something, also of a process that was killed. */
+  /** Whether the journal may have something, also of a process that was killed. The thread may have applied it by itself. */
   let isBehind = true
   const apply = async () => {
     if (!isBehind) return

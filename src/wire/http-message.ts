@@ -165,8 +165,8 @@ export abstract class MessageReader<Head> {
   }
 
   /**
-   * Returns the bytes of the body that are in `input`, without the framing of chunks. The caller may keep these, but no other
-   * part of `input`, within which the data of chunks are moved together. Throws an HttpFault.
+   * Returns the bytes of the body that are in `input`, without the framing of chunks: their data are moved together within
+   * `input`, so the caller may keep only what is returned. Throws an HttpFault.
    */
   read(input: Uint8Array): Uint8Array {
     let bytes = input

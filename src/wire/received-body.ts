@@ -30,7 +30,7 @@ export abstract class ReceivedBody implements MessageBody, BodyReader {
   #unreadBytes = 0
   /** Read as a whole. */
   #isCollected = false
-  /** What was handed out in this turn of what had to wait; a piece that meets a waiting read is not counted. */
+  /** What was handed out in this turn of the pieces that had to wait for a read. */
   #turnBytes = 0
   #reading: PromiseWithResolvers<BodyPiece> | undefined
   #take: TakePiece | undefined

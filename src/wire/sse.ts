@@ -94,7 +94,8 @@ export class SseSplitter {
       }
       if (!lines.advance()) break
       const lineBytes = this.#lineBytes + lines.end - lines.start
-      if (lines.end === chunk.length) {
+      const isIncomplete = lines.end === chunk.length
+      if (isIncomplete) {
         this.#lineBytes = lineBytes
       } else {
         this.#lineBytes = 0

@@ -130,7 +130,7 @@ export class BodyEdits extends JsonEdits {
    * not be charged, and allowlists would not apply to them. Refuses tools that the provider runs and that have no price.
    * Requests with the workspace's own credential keep all of these.
    */
-  removeUnpaid(paid: PaidMembers, moreTools: readonly ToolList[] = noLists): void {
+  removeUnpaid(paid: PaidMembers, moreTools: readonly ToolList[] = none): void {
     if (this.edits.isOwn) return
     const { hostedTools } = this.edits
     const tier = this.root.get(paid.tier.name)
@@ -193,11 +193,11 @@ export class BodyEdits extends JsonEdits {
   }
 
   finish(): EditedRequest {
-    return { body: this.apply(), warnings: this.#warnings ?? noLists, refused: this.#refused }
+    return { body: this.apply(), warnings: this.#warnings ?? none, refused: this.#refused }
   }
 }
 
-const noLists: readonly never[] = []
+const none: readonly never[] = []
 
 /** The text of a member; '' if there is none, or it is not a string. */
 export function textIn(object: JsonNode, name: string): string {

@@ -31,7 +31,7 @@ export function readEnvelope(body: Uint8Array<ArrayBuffer>): SentRequest | Failu
       offersTools: offersTools || offersFunctions,
       legacyCalls: offersFunctions && !offersTools,
       reasoning: effort === undefined ? undefined : effort === 'none' ? 'off' : 'on',
-      // It is overwritten in the forwarded body, so the provider cannot refuse it.
+      // `include_usage` is overwritten in the forwarded body, so the provider cannot refuse a wrong one.
       wantsStreamUsage: fields.optionalObject('stream_options')?.optionalBoolean('include_usage') ?? false,
     }
   })

@@ -375,7 +375,7 @@ export class ServerConnection implements ConnectionControl, AnswerSink, RequestC
     void this.#serve(request)
   }
 
-  /** Without a request, it was answered and the rest of its body is thrown away. */
+  /** If `#request` is undefined, the request was answered before, and the rest of its body is thrown away. */
   #readBody(piece: Uint8Array): void {
     if (!this.#reader.isComplete) {
       const fault = this.#bodyFault(piece.length)

@@ -203,7 +203,7 @@ type HoldTerms = Pick<HoldRequest, 'requestId' | 'workspaceId' | 'amount' | 'req
 
 type Reservation = Held | Insufficient | OverBudget
 
-const held: Reservation = { kind: 'held' }
+const granted: Reservation = { kind: 'held' }
 
 export class WalletBook {
   readonly budgets: BudgetCounters
@@ -279,7 +279,7 @@ export class WalletBook {
     const hold = this.#open(requestId)
     if (!hold) return undefined
     // Reserve the rest now, so that the later commit is covered whatever happens before it. A quote has done so already.
-    this.#coverOverrun(hold, due - hold.amount)
+    if (due > hold.amount) this.#coverOverrun(hold, due - hold.amount)
     hold.charge = (due < hold.amount ? due : hold.amount) as Nano
     return hold as Claim
   }
@@ -344,7 +344,7 @@ export class WalletBook {
     const over = this.budgets.refusal(hold.budgets, needed)
     if (over) return over
     this.#add(hold, amount)
-    return held
+    return granted
   }
 
   #coverOverrun(hold: WalletHold, more: bigint): bigint {
@@ -609,8 +609,9 @@ function isReportedUnknown({ resolveLate }: Entry): boolean {
   return resolveLate !== undefined
 }
 
-function resolveEntry({ resolve, resolveLate = resolve }: Entry, ended: SettleEnd | Promise<SettleEnd>): void {
-  resolveLate(ended)
+function resolveEntry({ resolve, resolveLate }: Entry, ended: SettleEnd | Promise<SettleEnd>): void {
+  const tell = resolveLate ?? resolve
+  tell(ended)
 }
 
 // ── Top-ups and corrections ──

@@ -101,8 +101,8 @@ export class ChatStreamRelay extends RecordRelay {
   }
 
   /**
-   * A caller that asked for usage gets it, even if the provider sent none or put it elsewhere. Any other is told only if
-   * the charge is not the cost that it was told before. Such a caller expects a choice in every chunk.
+   * A caller that asked for usage gets it, even if the provider sent none or put it elsewhere. Another caller
+   * gets it only if it was sent a cost that is not the charge; it expects a choice in every chunk.
    */
   #passOwnUsage(): void {
     const { usage } = this

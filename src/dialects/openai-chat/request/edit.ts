@@ -55,8 +55,9 @@ function requestUsage(body: BodyEdits): void {
 function editCap(body: BodyEdits, outputCap: number | undefined, { outputCapName }: TargetRules): void {
   const older = body.root.get('max_tokens')
   const newer = body.root.get('max_completion_tokens')
-  // The newer name counts, unless it is null.
-  const counting = !newer || (older && newer.kind === 'null') ? older : newer
+  // The newer name counts, unless it is null and the older one is there.
+  const isOlder = older && (!newer || newer.kind === 'null')
+  const counting = isOlder ? older : newer
   // Send one cap: some hosts refuse two, others refuse the name they do not know, and of two a host may use the larger.
   if (older && newer) body.remove(counting === older ? newer : older)
   const cap = body.cap(counting && `/${counting.name}`)
