@@ -21,6 +21,8 @@ export type WriterAnswer =
   | { readonly kind: 'rows'; readonly rows: unknown[] }
   | { readonly kind: 'appended' }
   | { readonly kind: 'done' }
+  /** To `close` after a failed checkpoint: closing the last connection would be another one. The thread must not end either. */
+  | { readonly kind: 'left open' }
   | { readonly kind: 'fault'; readonly fault: WriterFault }
 
 /** Not an answer: a line for the gateway's log. */
@@ -99,11 +101,10 @@ function answer(question: WriterQuestion): WriterAnswer {
       return { kind: 'done' }
     case 'close':
       applyIfPossible()
+      if (!mayMoveLog) return { kind: 'left open' }
+      journal.finalize()
       // The last connection that closes moves the log to the database and deletes it.
-      if (mayMoveLog) {
-        journal.finalize()
-        connection?.close()
-      }
+      connection?.close()
       connection = undefined
       return { kind: 'done' }
   }

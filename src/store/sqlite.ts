@@ -182,7 +182,12 @@ function sqliteDatabase(thread: Thread, reader: Reader, file: string): Database 
     },
     close() {
       closed ??= inTurn(async () => {
-        await thread.ask({ kind: 'close' }).finally(() => thread.end())
+        let keepsRunning = false
+        try {
+          keepsRunning = (await thread.ask({ kind: 'close' })).kind === 'left open'
+        } finally {
+          thread.end(keepsRunning)
+        }
       }).finally(() => reader.close())
       return closed
     },
@@ -237,7 +242,7 @@ export function createTurns(): () => Promise<() => void> {
 
 interface Thread {
   ask(question: WriterQuestion): Promise<WriterAnswer>
-  end(): void
+  end(keepsRunning: boolean): void
 }
 
 interface Waiting {
@@ -283,9 +288,9 @@ function startThread(report: (line: string) => void = () => {}): Thread {
         worker.ref()
         worker.postMessage(question)
       }),
-    end() {
+    end(keepsRunning) {
       lose('the database is closed')
-      worker.terminate()
+      if (!keepsRunning) worker.terminate()
     },
   }
 }

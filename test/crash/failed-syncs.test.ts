@@ -3,7 +3,7 @@
 // once, forgets what it could not write, and lets the next sync succeed.
 
 import { expect, test } from 'bun:test'
-import { cpSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { systemClock } from '../../src/kernel/clock.ts'
 import type { RequestId } from '../../src/kernel/ids.ts'
@@ -122,7 +122,8 @@ test.skipIf(Bun.which('strace') === null)(
     await database.close()
     // A copy, because in this process the database stays open.
     using after = createThrowAwayFolder()
-    for (const name of ['tollgate.db', 'tollgate.db-wal']) cpSync(join(folder.path, name), join(after.path, name))
+    for (const name of ['tollgate.db', 'tollgate.db-wal'])
+      writeFileSync(join(after.path, name), readFileSync(join(folder.path, name)))
     const log = join(after.path, 'tollgate.db-wal')
     expect(statSync(log).size).toBeGreaterThan(4000 * 4096)
     const again = await openDatabase({ url: undefined, dataFolder: after.path })
