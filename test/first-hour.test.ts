@@ -105,7 +105,7 @@ test('every command of the tutorial prints what the page shows', async () => {
     shell.stdin.flush()
     let text = ''
     for (;;) {
-      const found = /^([^]*?)\n?\nstatus (\d+) end\n$/.exec(`\n${text}`)
+      const found = /^([\s\S]*?)\n?\nstatus (\d+) end\n$/.exec(`\n${text}`)
       if (found) {
         expect([command, found[2]]).toEqual([command, '0'])
         return (found[1] ?? '').trim()

@@ -172,7 +172,7 @@ onSqlite((engine) => {
     const again = { env: { ...env, ACME_API_KEY: 'canary' } }
     expect((await world.run('providers add acme --base-url https://x.example/v1', again)).exit).toBe(2)
     const wrong = await world.run('providers add beta --base-url beta.example --no-key', again)
-    expect([wrong.exit, wrong.err]).toEqual([2, expect.stringContaining('expected an address that starts with http')])
+    expect([wrong.exit, wrong.err]).toEqual([2, expect.stringContaining('must start with http:// or https://')])
     expect(readFileSync(file, 'utf8')).not.toContain('beta')
     const { data } = await world.json('providers', again)
     expect(JSON.stringify(data)).not.toContain('canary')

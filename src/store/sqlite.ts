@@ -242,7 +242,7 @@ export function createTurns(): () => Promise<() => void> {
 
 interface Thread {
   ask(question: WriterQuestion): Promise<WriterAnswer>
-  end(keepsRunning: boolean): void
+  end(keepsRunning?: boolean): void
 }
 
 interface Waiting {
