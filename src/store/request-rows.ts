@@ -147,15 +147,15 @@ export function noFigures(): Figures {
   return { requests: 0n, errors: 0n, inputTokens: 0n, cacheReadTokens: 0n, outputTokens: 0n, charge: 0n, firstEvents }
 }
 
-export function addFigures(sum: Figures, more: Figures): void {
-  sum.requests += more.requests
-  sum.errors += more.errors
-  sum.inputTokens += more.inputTokens
-  sum.cacheReadTokens += more.cacheReadTokens
-  sum.outputTokens += more.outputTokens
-  sum.charge += more.charge
+export function addFigures(sum: Figures, more: Figures, sign: 1n | -1n = 1n): void {
+  sum.requests += sign * more.requests
+  sum.errors += sign * more.errors
+  sum.inputTokens += sign * more.inputTokens
+  sum.cacheReadTokens += sign * more.cacheReadTokens
+  sum.outputTokens += sign * more.outputTokens
+  sum.charge += sign * more.charge
   for (const [index, count] of more.firstEvents.entries()) {
-    if (count !== 0n) sum.firstEvents[index] = (sum.firstEvents[index] ?? 0n) + count
+    if (count !== 0n) sum.firstEvents[index] = (sum.firstEvents[index] ?? 0n) + sign * count
   }
 }
 

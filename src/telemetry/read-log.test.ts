@@ -9,7 +9,7 @@ import type { Database } from '../store/database.ts'
 import { templateOf } from '../store/insert-rows.ts'
 import { foldHours, grainMs } from '../store/request-rows.ts'
 import { countRowsToRead, type Period, ReadCancelled, type RequestFilters, sourceOf } from './read-log.ts'
-import { countFacets, facetsSource, readSeries } from './request-series.ts'
+import { countFacets, facetNames, facetsSource, readSeries, readTopSeries } from './request-series.ts'
 import { createRetention, forgetRequests } from './retention.ts'
 import { sumUsage, type UsageGroup, usageSource } from './usage-export.ts'
 
@@ -217,6 +217,69 @@ forEachEngine((_, storeTest) => {
           .sort()
         expect([group, lines]).toEqual([group, expected])
       }
+    }
+  })
+
+  storeTest('the sessions that cost most are exact, and so is the sum of all others', async ({ database }) => {
+    await fill(database)
+    const rows = await database.sql<{ g: string | null; start: bigint; n: bigint; e: bigint; c: bigint }>(
+      templateOf([
+        `SELECT session AS g, started_at / ${dayMs} AS start, COUNT(*) AS n, COUNT(code) AS e,
+          CAST(COALESCE(SUM(charge), 0) AS BIGINT) AS c
+        FROM requests WHERE started_at >= ${period.from} AND started_at < ${period.to} GROUP BY 1, 2`,
+      ]),
+    )
+    const costs = new Map<string | null, bigint>()
+    for (const { g, c } of rows) costs.set(g, (costs.get(g) ?? 0n) + c)
+    const ranked = [...costs].sort(([, a], [, b]) => Number(b - a)).map(([session]) => session)
+    // Requests without a session are the most expensive group here, and among the others when no group is shown.
+    expect([ranked.length, ranked[0]]).toEqual([10, null])
+    const line = (name: unknown, start: bigint, sums: readonly bigint[]) => `${name} ${start} ${sums.join(' ')}`
+    const expectedFor = (shown: readonly (string | null)[]) => {
+      const sums = new Map<string, readonly bigint[]>()
+      for (const { g, start, n, e, c } of rows) {
+        const key = `${shown.includes(g) ? g : 'others'} ${start}`
+        const [requests = 0n, errors = 0n, charge = 0n] = sums.get(key) ?? []
+        sums.set(key, [requests + n, errors + e, charge + c])
+      }
+      return [...sums].map(([key, figures]) => `${key} ${figures.join(' ')}`).sort()
+    }
+    const query = { ...period, group: 'session', stepMs: dayMs, offsetMs: 0 } as const
+    for (const max of [0, 1, 4, 9, 10, 50]) {
+      const { shown, others } = await readTopSeries(database, query, max)
+      expect(shown.map(({ value }) => value)).toEqual(ranked.slice(0, max))
+      expect(others?.count).toBe(max < 10 ? 10 - max : undefined)
+      const lines = [...shown.map(({ value, buckets }) => ({ name: value, buckets })), { name: 'others', ...others }]
+        .flatMap(({ name, buckets = new Map() }) =>
+          [...buckets].map(([start, { requests, errors, charge }]) =>
+            line(name, BigInt(start / dayMs), [requests, errors, charge]),
+          ),
+        )
+        .sort()
+      expect([max, lines]).toEqual([max, expectedFor(ranked.slice(0, max))])
+    }
+  })
+
+  storeTest('facets of an outcome come from the sums and are those of the rows', async ({ database }) => {
+    await fill(database)
+    await fold(database, noon - dayMs)
+    for (const [outcome, where] of [
+      ['failed', 'code IS NOT NULL'],
+      ['ok', 'code IS NULL'],
+    ] as const) {
+      expect(facetsSource({ ...period, outcome }).summed.length).toBe(6)
+      const { total, facets } = await countFacets(database, { ...period, outcome })
+      for (const name of facetNames) {
+        const rows = await database.sql<{ g: string; n: bigint }>(
+          templateOf([
+            `SELECT ${groupSql[name]} AS g, COUNT(*) AS n FROM requests WHERE ${groupSql[name]} IS NOT NULL
+              AND started_at >= ${period.from} AND started_at < ${period.to} AND ${where} GROUP BY 1`,
+          ]),
+        )
+        const counted = [...facets[name]].map(([value, count]) => `${value} ${count}`).sort()
+        expect([outcome, name, counted]).toEqual([outcome, name, rows.map(({ g, n }) => `${g} ${n}`).sort()])
+      }
+      expect(total).toBe([...facets.key.values()].reduce((sum, count) => sum + count, 0))
     }
   })
 

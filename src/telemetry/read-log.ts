@@ -81,6 +81,8 @@ export interface SourceQuery extends RequestFilters, Period {
   readonly groups: readonly string[]
   /** What the figures are needed by; undefined = by less than an hour, which only the rows have. */
   readonly grain: keyof typeof grainMs | undefined
+  /** Of the sums of sessions, only these and the sum of everything, whose subject is NULL; null = requests without a session. */
+  readonly onlySessions?: readonly (string | null)[] | undefined
 }
 
 export interface SumsPart {
@@ -96,7 +98,15 @@ export interface Source {
   readonly logged: readonly Period[]
 }
 
-export function sourceOf({ groups, grain, from, to, workspaceId: _, ...filters }: SourceQuery): Source {
+export function sourceOf({
+  groups,
+  grain,
+  from,
+  to,
+  workspaceId: _,
+  onlySessions: __,
+  ...filters
+}: SourceQuery): Source {
   const series = grain && seriesOf(groups, filters)
   const first = Math.ceil(from / grainMs.hour) * grainMs.hour
   const last = Math.floor(to / grainMs.hour) * grainMs.hour
@@ -172,15 +182,28 @@ export async function* readSums<Row>(
 
 function partsOf(query: SourceQuery, series: Series, span: Span, select: SumsSelect): readonly (readonly Piece[])[] {
   if (series !== 'session') return partsOfSeries(query, series, span, select, subjectConditions)
-  const sessions = (shown: string, sign: '' | '-') =>
-    part({ query, series, select, table: 'request_sums', span, grain: 'hour', shown, sign, where: subjectConditions })
-  if (query.session !== undefined) return [sessions('subject', '')]
+  const { session, onlySessions } = query
+  const sessions = (shown: string, sign: '' | '-', where: Where) =>
+    part({ query, series, select, table: 'request_sums', span, grain: 'hour', shown, sign, where })
+  if (session !== undefined) return [sessions('subject', '', subjectConditions)]
+  const hourly: SourceQuery = { ...query, grain: 'hour' }
   // Requests without a session: all of them, less those that have one.
-  const rest = partsOfSeries({ ...query, grain: 'hour' }, 'total', span, select, () => [])
-  return [sessions('subject', ''), sessions("''", '-'), ...rest]
+  if (onlySessions === undefined) {
+    const all = partsOfSeries(hourly, 'total', span, select, unconditional)
+    return [sessions('subject', '', unconditional), sessions("''", '-', unconditional), ...all]
+  }
+  const named = onlySessions.filter((name) => name !== null)
+  const isNamed: Piece = [`subject IN (${named.map(() => '?').join(', ')})`, ...named]
+  const everything: SumsSelect = { ...select, groups: () => select.groups('CAST(NULL AS TEXT)') }
+  return [
+    ...(named.length === 0 ? [] : [sessions('subject', '', () => [isNamed])]),
+    ...(onlySessions.includes(null) ? [sessions("''", '-', unconditional)] : []),
+    ...partsOfSeries(hourly, 'total', span, everything, unconditional),
+  ]
 }
 
-type Where = typeof subjectConditions
+const unconditional = (): readonly Piece[] => []
+type Where = (subject: string, query: RequestFilters) => readonly Piece[]
 
 function partsOfSeries(
   query: SourceQuery,

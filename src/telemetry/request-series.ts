@@ -20,6 +20,7 @@ import {
   readPortions,
   readSums,
   type SourceQuery,
+  type SumsSelect,
   sourceOf,
 } from './read-log.ts'
 
@@ -46,49 +47,166 @@ export interface SeriesQuery extends RequestFilters, Period {
   readonly group: SeriesGroup
 }
 
-export interface Series {
-  /** null = the requests have none. */
-  readonly value: string | null
+export interface SeriesSum {
   readonly total: Figures
   /** By the start of the bucket, which may be before `from`. */
   readonly buckets: ReadonlyMap<number, Figures>
 }
 
+export interface Series extends SeriesSum {
+  /** null = the requests have none. */
+  readonly value: string | null
+}
+
 /** The highest cost first, then the most requests. */
 export async function readSeries(database: LogDatabase, query: SeriesQuery): Promise<readonly Series[]> {
-  const found = new Map<string | null, { total: Figures; buckets: Map<number, Figures> }>()
-  const add = (value: string | null, row: SummedRow, figures: Figures): void => {
-    const series = found.get(value) ?? { total: noFigures(), buckets: new Map<number, Figures>() }
-    found.set(value, series)
+  const { named } = await sumSeries(database, query, undefined)
+  return named
+}
+
+export interface TopSeries {
+  /** The highest cost first, then the most requests. */
+  readonly shown: readonly Series[]
+  /** All others as one. */
+  readonly others: (SeriesSum & { readonly count: number }) | undefined
+}
+
+/**
+ * At most `max` series. Sessions may be as many as a tenth of the requests, so they are first ranked by cost, and then the other
+ * figures are only read of those that are shown.
+ */
+export async function readTopSeries(database: LogDatabase, query: SeriesQuery, max: number): Promise<TopSeries> {
+  const isBySession = sourceOf(seriesSource(query)).sums?.series === 'session' && query.session === undefined
+  if (!isBySession) {
+    const all = await readSeries(database, query)
+    const rest = all.slice(max)
+    return { shown: all.slice(0, max), others: rest.length === 0 ? undefined : { count: rest.length, ...joined(rest) } }
+  }
+  const ranked = await rankSessions(database, query)
+  const kept = ranked.slice(0, max)
+  const { named, all } = await sumSeries(database, query, kept)
+  const rest = joined([all], named)
+  // At least one: a session may have begun since they were ranked.
+  const count = Math.max(1, ranked.length - kept.length)
+  return { shown: named, others: rest.total.requests === 0n ? undefined : { count, ...rest } }
+}
+
+/** In the order of `readSeries`. */
+async function rankSessions(database: LogDatabase, query: SeriesQuery): Promise<readonly (string | null)[]> {
+  const found = new Map<string | null, { requests: bigint; charge: bigint }>()
+  const add = ({ subject, requests, charge }: RankedRow): void => {
+    const sum = found.get(subject || null)
+    if (!sum) return void found.set(subject || null, { requests, charge })
+    sum.requests += requests
+    sum.charge += charge
+  }
+  const wanted = seriesSource(query)
+  const { sums, logged } = sourceOf(wanted)
+  if (sums) {
+    const select: SumsSelect = {
+      groups: (subject) => [['subject', subject]],
+      figures: [
+        ['requests', 'requests'],
+        ['charge', 'charge'],
+      ],
+    }
+    for await (const rows of readSums<RankedRow>(database, wanted, sums, select)) for (const row of rows) add(row)
+  }
+  for (const period of logged) {
+    const select = 'SELECT session AS subject, COUNT(*) AS requests, CAST(COALESCE(SUM(charge), 0) AS BIGINT) AS charge'
+    const portions = readPortions<RankedRow>(database, { ...query, ...period }, select, ' GROUP BY 1')
+    for await (const rows of portions) for (const row of rows) add(row)
+  }
+  return [...found]
+    .filter(([, { requests }]) => requests !== 0n)
+    .sort(([, a], [, b]) => Number(b.charge - a.charge || b.requests - a.requests))
+    .map(([session]) => session)
+}
+
+interface RankedRow {
+  readonly subject: string | null
+  readonly requests: bigint
+  readonly charge: bigint
+}
+
+/** `onlySessions`: only these series, and the sum of everything in `all`, which is empty without it. */
+async function sumSeries(
+  database: LogDatabase,
+  query: SeriesQuery,
+  onlySessions: readonly (string | null)[] | undefined,
+): Promise<{ readonly named: readonly Series[]; readonly all: SeriesSum }> {
+  const found = new Map<string | null, OpenSum>()
+  const all: OpenSum = { total: noFigures(), buckets: new Map() }
+  const addTo = (series: OpenSum, row: SummedRow, figures: Figures): void => {
     const start = Number(row.place) * query.stepMs - query.offsetMs
     const bucket = series.buckets.get(start) ?? noFigures()
     series.buckets.set(start, bucket)
     addFigures(bucket, figures)
     addFigures(series.total, figures)
   }
-  const wanted = seriesSource(query)
+  const add = (value: string | null, row: SummedRow, figures: Figures): void => {
+    if (onlySessions && !onlySessions.includes(value)) return
+    const series = found.get(value) ?? { total: noFigures(), buckets: new Map<number, Figures>() }
+    found.set(value, series)
+    addTo(series, row, figures)
+  }
+  const wanted: SourceQuery = { ...seriesSource(query), onlySessions }
   const { sums, logged } = sourceOf(wanted)
   if (sums) {
-    const select = {
-      groups: (subject: string) => [
-        ['subject', groupOfSums(query.group, subject)] as const,
-        ['place', placeOf(query)] as const,
+    const select: SumsSelect = {
+      groups: (subject) => [
+        ['subject', groupOfSums(query.group, subject)],
+        ['place', placeOf(query)],
       ],
-      figures: chartColumns.map((name) => [name, name] as const),
+      figures: chartColumns.map((name) => [name, name]),
     }
     for await (const rows of readSums<SummedRow>(database, wanted, sums, select)) {
-      for (const row of rows) add(valueOfSubject(query.group, row.subject), row, figuresFromRow(row))
+      for (const row of rows) {
+        const figures = figuresFromRow(row)
+        if (onlySessions && row.subject === null) addTo(all, row, figures)
+        add(valueOfSubject(query.group, row.subject), row, figures)
+      }
     }
   }
   for (const period of logged) {
     for await (const rows of readLogged(database, { ...query, ...period })) {
-      for (const row of rows) add(shownValue(query.group, row.subject), row, figuresOfLogged(row))
+      for (const row of rows) {
+        const figures = figuresOfLogged(row)
+        if (onlySessions) addTo(all, row, figures)
+        add(shownValue(query.group, row.subject), row, figures)
+      }
     }
   }
-  return [...found]
+  const named = [...found]
     .map(([value, series]) => ({ value, ...series, buckets: withRequests(series.buckets) }))
     .filter(({ total }) => total.requests !== 0n)
     .sort((a, b) => Number(b.total.charge - a.total.charge || b.total.requests - a.total.requests))
+  return { named, all }
+}
+
+interface OpenSum {
+  readonly total: Figures
+  readonly buckets: Map<number, Figures>
+}
+
+/** The sum of series, less others. */
+export function joined(more: readonly SeriesSum[], less: readonly SeriesSum[] = []): SeriesSum {
+  const total = noFigures()
+  const buckets = new Map<number, Figures>()
+  for (const [list, sign] of [
+    [more, 1n],
+    [less, -1n],
+  ] as const) {
+    for (const series of list) {
+      addFigures(total, series.total, sign)
+      for (const [start, figures] of series.buckets) {
+        const bucket = buckets.get(start) ?? noFigures()
+        buckets.set(start, bucket)
+        addFigures(bucket, figures, sign)
+      }
+    }
+  }
+  return { total, buckets: withRequests(buckets) }
 }
 
 /** A request that was moved to another group leaves zeros in its first one. */
@@ -170,15 +288,19 @@ export const facetNames = ['cause', 'model', 'provider', 'key', 'agent', 'projec
 export type FacetName = (typeof facetNames)[number]
 export type Facets = Readonly<Record<FacetName, ReadonlyMap<string, number>>>
 
-/** What facets are read from: the sums of each if all have them, and the rest of the period from the rows. */
-export function facetsSource(query: RequestFilters & Period) {
+/**
+ * What facets are read from: the sums of each if all have them, and the rest of the period from the rows. Every sum counts its
+ * failed requests, so the outcome needs no filter.
+ */
+export function facetsSource({ outcome, ...filters }: RequestFilters & Period) {
   const each = facetNames.map((name) => {
-    const wanted: SourceQuery = { ...query, groups: [name], grain: 'day' }
+    const wanted: SourceQuery = { ...filters, groups: [name], grain: 'day' }
     return { name, wanted, source: sourceOf(wanted) }
   })
   const summed = each.flatMap(({ name, wanted, source: { sums } }) => (sums ? [{ name, wanted, sums }] : []))
   const isSummed = summed.length === each.length
-  return { summed: isSummed ? summed : [], logged: (isSummed ? each[0]?.source.logged : undefined) ?? [query] }
+  const count = { ok: 'requests - errors', failed: 'errors', all: 'requests' }[outcome ?? 'all']
+  return { summed: isSummed ? summed : [], count, logged: (isSummed ? each[0]?.source.logged : undefined) ?? [filters] }
 }
 
 /** Counts the requests of each value. Requests without a value are left out. */
@@ -194,9 +316,9 @@ export async function countFacets(
   const add = (name: FacetName, value: string | null | undefined, count: number) => {
     if (value != null && count !== 0) facets[name].set(value, (facets[name].get(value) ?? 0) + count)
   }
-  const { summed, logged } = facetsSource(query)
+  const { summed, count: figure, logged } = facetsSource(query)
   for (const { name, wanted, sums } of summed) {
-    const select = { groups: (subject: string) => [['subject', subject] as const], figures: countOnly }
+    const select: SumsSelect = { groups: (subject) => [['subject', subject]], figures: [['requests', figure]] }
     type Row = { readonly subject: string; readonly requests: bigint }
     for await (const rows of readSums<Row>(database, wanted, sums, select)) {
       for (const { subject, requests } of rows) {
@@ -228,8 +350,6 @@ export async function countFacets(
   }
   return { total, facets }
 }
-
-const countOnly = [['requests', 'requests']] as const
 
 /** Longer than any window, and whole days: gives one sum per group. */
 export const wholeStepMs = 10_000 * grainMs.day

@@ -25,7 +25,7 @@ import type { Ledger } from '../../ledger/ledger.ts'
 import type { Transfer, TransferKind } from '../../ledger/transfer.ts'
 import { EventStream } from '../../pipeline/answer.ts'
 import type { Database } from '../../store/database.ts'
-import { addFigures, type Figures, noFigures } from '../../store/request-rows.ts'
+import type { Figures } from '../../store/request-rows.ts'
 import {
   countRowsToRead,
   isRemovedWithLog,
@@ -42,9 +42,10 @@ import {
   type FacetName,
   facetNames,
   facetsSource,
-  readSeries,
-  type Series,
+  joined,
+  readTopSeries,
   type SeriesQuery,
+  type SeriesSum,
   seriesSource,
 } from '../../telemetry/request-series.ts'
 import { firstEventsOf, readStats } from '../../telemetry/request-stats.ts'
@@ -232,18 +233,16 @@ export function requestHandlers({ database, clock, requests, tail }: RouteDepend
     async getUsageSeries({ query, reach, signal }) {
       const { interval, ...wanted } = await seriesQuery(query, reach)
       const { from, to, group, workspaceId } = wanted
-      const [logFrom, found] = await Promise.all([
+      const [logFrom, { shown, others }] = await Promise.all([
         logFromOf(sourceOf(seriesSource(wanted)), workspaceId),
-        readSeries({ ...database, signal }, wanted),
+        readTopSeries({ ...database, signal }, wanted, seriesMax),
       ])
-      const shown = found.slice(0, seriesMax)
-      const rest = found.slice(seriesMax)
       return {
         from: isoTime(from),
         to: isoTime(to),
         interval,
         log_from: logFrom,
-        total: seriesAnswer(joinSeries(found)),
+        total: seriesAnswer(joined(others ? [...shown, others] : shown)),
         series: await Promise.all(
           shown.map(async (series) => ({
             value: series.value,
@@ -251,7 +250,7 @@ export function requestHandlers({ database, clock, requests, tail }: RouteDepend
             ...seriesAnswer(series),
           })),
         ),
-        others: rest.length === 0 ? null : { count: rest.length, ...seriesAnswer(joinSeries(rest)) },
+        others: others ? { count: others.count, ...seriesAnswer(others) } : null,
       }
     },
     getUsage: (call) => reportOf(call, usageAnswerOf),
@@ -273,21 +272,7 @@ function usualInterval(spanMs: number): keyof typeof seriesIntervals {
   return spanMs <= 3 * dayMs ? '1h' : spanMs <= 7 * dayMs ? '6h' : '1d'
 }
 
-function joinSeries(all: readonly Series[]): Pick<Series, 'total' | 'buckets'> {
-  const total = noFigures()
-  const buckets = new Map<number, Figures>()
-  for (const series of all) {
-    addFigures(total, series.total)
-    for (const [start, figures] of series.buckets) {
-      const bucket = buckets.get(start) ?? noFigures()
-      buckets.set(start, bucket)
-      addFigures(bucket, figures)
-    }
-  }
-  return { total, buckets }
-}
-
-function seriesAnswer({ total, buckets }: Pick<Series, 'total' | 'buckets'>) {
+function seriesAnswer({ total, buckets }: SeriesSum) {
   const answerOf = (figures: Figures) => ({
     ...sumsAnswer(figures),
     cache_read_tokens: Number(figures.cacheReadTokens),
