@@ -16,6 +16,8 @@ export interface Terminal {
   showProgress(text: string): void
   print(text: string): void
   complain(text: string): void
+  /** From now on Ctrl-C ends the program with this text, instead of silently. */
+  complainWhenStopped(text: string): void
   /** The whole standard input. */
   readInput(): Promise<string>
   /** The answer; empty if there was none. */
@@ -42,11 +44,16 @@ export function processTerminal(env: Environment): Terminal {
     showProgress: (text) => void (stderr.isTTY && stderr.write(`\r\u001b[K${text}`)),
     print: (text) => void stdout.write(text),
     complain: (text) => void stderr.write(text),
+    complainWhenStopped: (text) =>
+      void process.once('SIGINT', () => stderr.write(text, () => process.exit(stoppedExit))),
     readInput: () => Bun.stdin.text(),
     ask: (question) => askLine(question, 'shown'),
     askSecret: (question) => askLine(question, 'hidden'),
   }
 }
+
+/** As shells report a program that SIGINT ended. */
+const stoppedExit = 130
 
 const pasteMs = 100
 

@@ -47,6 +47,7 @@ export async function runHere(
     showProgress: () => {},
     print: (text: string) => void out.push(text),
     complain: (text: string) => void err.push(text),
+    complainWhenStopped: () => {},
     readInput: async () => input,
     ask: async () => '',
     askSecret: async () => '',

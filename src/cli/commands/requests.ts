@@ -199,6 +199,7 @@ async function announce(
   if (!estimate || estimate.seconds < longSeconds) return
   const [rows, seconds] = [shownCount(estimate.rows), Math.round(estimate.seconds)]
   terminal.complain(`Reading ${rows} requests from the log: about ${seconds} s. Ctrl-C stops it.\n`)
+  terminal.complainWhenStopped('Stopped before the report was complete.\n')
 }
 
 /** Refuses an empty period, which would look like no usage. */
