@@ -104,6 +104,7 @@ export const slowFiles: Readonly<Record<string, number>> = {
   'test/faults/odd-answers.test.ts': 11,
   'test/money/same-figure.test.ts': 11,
   'test/replicas/fleet/changes.test.ts': 11,
+  'test/deploy/report-sums.test.ts': 10,
   'test/clients/item-references.test.ts': 10,
   'test/replicas/fleet/removed-person.test.ts': 11,
   'test/tenancy/model-names.test.ts': 11,

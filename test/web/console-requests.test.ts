@@ -98,6 +98,27 @@ test('keys: a report by session leads to its requests, and these to what they we
   expect(await fact('End user')).toMatch(/^eu_/)
 })
 
+test('usage: a report that reads the log for long says how long it takes, and Cancel ends it', async ({
+  page,
+  key,
+  go,
+}) => {
+  await harness.call(key.secret)
+  await go(`${harness.gateway.url}/console`)
+  await page.waitForSelector('.tile')
+  // Never answered: the browser ends it.
+  await page.route(/\/api\/usage\/series\?.*group_by=session/, () => {})
+  await page.route(/\/api\/usage\/estimate\?/, (route) => route.fulfill({ json: { rows: 1_200_000, seconds: 10 } }))
+  const ended = page.waitForEvent('requestfailed', (request) => request.url().includes('group_by=session'))
+  await go(`${harness.gateway.url}/console?group=session`)
+  const notice = page.locator('[role=status]', { hasText: 'Reading 1,200,000 requests from the log: about 10 s.' })
+  await notice.waitFor()
+  await notice.locator('button', { hasText: 'Cancel' }).click()
+  await page.waitForSelector('text=Cancelled before the log was read to its end.')
+  await ended
+  expect(await notice.count()).toBe(0)
+})
+
 test('keys: a refused playground request replaces the placeholder, and one token is singular', async ({
   page,
   go,
