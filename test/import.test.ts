@@ -80,7 +80,13 @@ beforeAll(async () => {
     VLLM_BASE: `${url}/vllm/v1`,
   }
   for (const { name } of answer.variables as { name: string }[]) env[name] ??= 'k'
-  gateway = await startGateway({ config: stringify({ ...made, providers: [...made.providers, ...fakes] }), env })
+  const toFakes = made.providers.map((each: { base_url: string }) => ({
+    ...each,
+    base_url: each.base_url
+      .replace('https://api.together.ai/v1', `${url}/fake/together`)
+      .replace('https://api.fireworks.ai/inference/v1', `${url}/fake/fireworks`),
+  }))
+  gateway = await startGateway({ config: stringify({ ...made, providers: [...toFakes, ...fakes] }), env })
 })
 
 afterAll(async () => {
@@ -153,14 +159,17 @@ describe('a configuration of LiteLLM', () => {
   test('lists by name and reason what was not carried', () => {
     expect(notCarried.map(({ what }) => what)).toEqual([
       'model_list[1] (fast).temperature',
+      'model_list[3] (gpt-azure).api_version',
       'model_list[3] (gpt-azure).rpm',
+      // The first deployment of Bedrock names a region, and this one none.
+      'model_list[12] (bedrock-converse).aws_region_name',
       'model_list[26] (openai/*)',
       'model_list[28] (titan)',
       'model_list[29] (maker)',
       'router_settings.model_group_alias.ghost',
       'router_settings.redis_host',
       'litellm_settings.drop_params',
-      'litellm_settings.fallbacks',
+      'litellm_settings.fallbacks.gpt-5.5',
       'general_settings.master_key',
       'price of imported/unpriced',
     ])
@@ -178,6 +187,223 @@ describe('a configuration of LiteLLM', () => {
     expect(readFileSync(join(folder, 'a.yaml'), 'utf8')).toStartWith('# Made by `tollgate import litellm ')
     expect(statSync(join(folder, 'keys.env')).mode & 0o777).toBe(0o600)
     expect((await run('litellm', fixture, '--write', 'a.yaml')).err).toContain('a.yaml exists; nothing was written.')
+  })
+})
+
+/** What an import of these lines makes. */
+async function importOf(text: string) {
+  const file = join(mkdtempSync(join(folder, 'litellm-')), 'config.yaml')
+  await Bun.write(file, text)
+  const { out, err, exit } = await run('litellm', file, '--json')
+  expect([exit, err]).toEqual([0, ''])
+  const answer = JSON.parse(out)
+  const lost = Object.fromEntries(answer.not_carried.map(({ what, why }: Record<string, string>) => [what, why]))
+  const variables = Object.fromEntries(
+    answer.variables.map(({ name, note }: { name: string; note: string | null }) => [name, note]),
+  )
+  return { config: parse(answer.config), lost, variables }
+}
+
+const deployment = (name: string, members: string, info = '{}') =>
+  `  - { model_name: ${name}, litellm_params: { ${members} }, model_info: ${info} }\n`
+
+const priced = 'input_cost_per_token: 0.000001, output_cost_per_token: 0.000002'
+
+describe('settings of LiteLLM are carried or listed', () => {
+  test('the variables are those of the file, also where a built-in provider reads another', async () => {
+    const { config, variables, lost } = await importOf(
+      `model_list:\n${deployment('own', `model: anthropic/claude-x, api_key: os.environ/CLAUDE_KEY, ${priced}`)}${deployment(
+        'usual',
+        `model: together_ai/acme/one, ${priced}`,
+      )}${deployment('same', `model: groq/acme, api_key: os.environ/GROQ_API_KEY, ${priced}`)}${deployment(
+        'codex',
+        `model: openai/gpt-5.3-codex, api_key: os.environ/MY_OPENAI, ${priced}`,
+      )}`,
+    )
+    expect(variables).toEqual({ CLAUDE_KEY: null, TOGETHERAI_API_KEY: null, GROQ_API_KEY: null, MY_OPENAI: null })
+    expect(config.providers).toEqual([
+      {
+        id: 'anthropic-2',
+        dialect: 'anthropic-messages',
+        base_url: 'https://api.anthropic.com',
+        api_key: `\${CLAUDE_KEY}`,
+      },
+      {
+        id: 'together-ai',
+        dialect: 'openai-chat',
+        base_url: 'https://api.together.ai/v1',
+        api_key: `\${TOGETHERAI_API_KEY}`,
+      },
+      // Only Responses serves this model.
+      {
+        id: 'openai-2',
+        dialect: 'openai-responses',
+        base_url: 'https://api.openai.com/v1',
+        api_key: `\${MY_OPENAI}`,
+      },
+    ])
+    expect(lost).toEqual({})
+  })
+
+  test('a key in the file never becomes the value of a variable that the file names', async () => {
+    const { config, variables } = await importOf(
+      `model_list:\n${deployment('one', `model: groq/a, api_key: gsk-1, ${priced}`)}${deployment(
+        'two',
+        `model: groq/b, api_key: os.environ/GROQ_API_KEY, ${priced}`,
+      )}`,
+    )
+    expect(variables).toEqual({ IMPORTED_GROQ_API_KEY: 'the key in model_list[0] (one)', GROQ_API_KEY: null })
+    expect(config.models.map(({ routes }: { routes: { provider: string }[] }) => routes[0]?.provider)).toEqual([
+      'groq-2',
+      'groq',
+    ])
+  })
+
+  test('regions, projects and credentials of clouds become the variables of the built-in provider', async () => {
+    const { config, variables, lost } = await importOf(
+      `model_list:\n${deployment(
+        'eu',
+        `model: bedrock/anthropic.claude-a, aws_region_name: eu-west-1, aws_access_key_id: os.environ/PROD_ID, aws_secret_access_key: hidden-1, ${priced}`,
+      )}${deployment('us', `model: bedrock/anthropic.claude-a, aws_region_name: us-east-1, ${priced}`)}${deployment(
+        'token',
+        `model: bedrock/anthropic.claude-a, aws_region_name: us-east-1, api_key: os.environ/BEDROCK_TOKEN, ${priced}`,
+      )}${deployment(
+        'pro',
+        `model: vertex_ai/gemini-x, vertex_project: acme-1, vertex_location: os.environ/PLACE, vertex_credentials: /run/key.json, ${priced}`,
+      )}${deployment('far', `model: vertex_ai/gemini-x, vertex_project: acme-2, ${priced}`)}`,
+    )
+    expect(variables).toEqual({
+      AWS_ACCESS_KEY_ID: 'the value of PROD_ID',
+      AWS_SECRET_ACCESS_KEY: 'the aws_secret_access_key of model_list[0] (eu)',
+      AWS_REGION: 'eu-west-1, the aws_region_name of model_list[0] (eu)',
+      BEDROCK_TOKEN: null,
+      GOOGLE_APPLICATION_CREDENTIALS: 'the vertex_credentials of model_list[3] (pro)',
+      GOOGLE_CLOUD_PROJECT: 'acme-1, the vertex_project of model_list[3] (pro)',
+      GOOGLE_CLOUD_LOCATION: 'the value of PLACE',
+    })
+    expect(config.providers).toEqual([
+      {
+        id: 'bedrock',
+        dialect: 'bedrock',
+        base_url: 'https://bedrock-runtime.us-east-1.amazonaws.com',
+        api_key: `\${BEDROCK_TOKEN}`,
+      },
+    ])
+    const routes = config.models.map((each: { id: string; routes: { provider: string }[] }) => [
+      each.id,
+      each.routes[0]?.provider,
+    ])
+    expect(routes).toEqual([
+      ['imported/eu', 'amazon-bedrock'],
+      ['imported/token', 'bedrock'],
+      ['imported/pro', 'google-vertex'],
+    ])
+    expect(lost).toEqual({
+      'model_list[1] (us)':
+        'amazon-bedrock has one AWS_REGION, and aws_region_name is not that of an earlier deployment: add a provider with dialect bedrock by hand',
+      'model_list[4] (far)':
+        'google-vertex has one GOOGLE_CLOUD_PROJECT, and vertex_project is not that of an earlier deployment',
+    })
+  })
+
+  test('a version, a timeout in words and a weight of 0 are listed, and sizes and prices are carried', async () => {
+    const { config, lost } = await importOf(
+      `model_list:\n${deployment(
+        'gpt',
+        'model: azure/gpt, api_base: "https://acme.openai.azure.com/", api_key: os.environ/AZ, api_version: "2025-01-01", timeout: os.environ/T, max_tokens: 500',
+        '{ input_cost_per_token: 0.000001, output_cost_per_token: 0.000002, cache_creation_input_token_cost: 0.00000125, max_input_tokens: 9000, max_output_tokens: 800 }',
+      )}${deployment('gpt', `model: azure/old, api_base: "https://b.example", api_key: os.environ/AZ, weight: 0, ${priced}`)}`,
+    )
+    expect(config.models).toEqual([
+      {
+        id: 'imported/gpt',
+        price: { input: '1', output: '2', cache_write: '1.25' },
+        context_tokens: 9000,
+        max_output_tokens: 800,
+        default_max_tokens: 500,
+        routes: [{ provider: 'azure-2', model: 'gpt' }],
+      },
+    ])
+    expect(config.providers[0].base_url).toBe('https://acme.openai.azure.com/openai/v1')
+    expect(lost).toEqual({
+      'model_list[0] (gpt).api_version': 'an address takes no version; Azure needs none at /openai/v1',
+      'model_list[0] (gpt).timeout': 'set timeouts of the routes',
+      'model_list[1] (gpt)': 'weight 0 is no traffic; add the route when it should have some',
+    })
+  })
+
+  test('a model has the price of its first deployment that has one, and other prices are listed', async () => {
+    const { config, lost } = await importOf(
+      `model_list:\n${deployment('m', 'model: groq/a, api_key: os.environ/GROQ_API_KEY')}${deployment(
+        'm',
+        `model: mistral/a, api_key: os.environ/MISTRAL_API_KEY, ${priced}`,
+      )}${deployment(
+        'm',
+        'model: xai/a, api_key: os.environ/XAI_API_KEY, input_cost_per_token: 0.000003, output_cost_per_token: 0.000004',
+      )}`,
+    )
+    expect(config.models[0].price).toEqual({ input: '1', output: '2' })
+    expect(lost).toEqual({
+      'price of imported/m at xai': 'a model has one price; write this one as cost of the route, if you pay it there',
+    })
+  })
+
+  test('num_retries is carried from both sections, and is not listed as well', async () => {
+    // 4 retries are 5 calls.
+    const one = await importOf('litellm_settings: { num_retries: 4 }')
+    expect([one.config.retries, one.lost]).toEqual([{ attempts: 5 }, {}])
+    const both = await importOf('litellm_settings: { num_retries: 4 }\nrouter_settings: { num_retries: 1 }')
+    expect(both.config.retries).toEqual({ attempts: 2 })
+    expect(both.lost).toEqual({ 'litellm_settings.num_retries': 'router_settings.num_retries comes first' })
+  })
+
+  test('fallbacks are listed with what callers can send instead', async () => {
+    const { lost } = await importOf(
+      'router_settings: { fallbacks: [{ a: [b, c] }], default_fallbacks: [z] }\nlitellm_settings: { context_window_fallbacks: [{ a: [big] }] }',
+    )
+    expect(lost).toEqual({
+      'router_settings.fallbacks.a': 'callers can send "models": ["a","b","c"]; a model has no fallbacks of its own',
+      'router_settings.default_fallbacks':
+        'callers can send "models": ["MODEL","z"]; there are no fallbacks for all models',
+      'litellm_settings.context_window_fallbacks.a':
+        'a request that is too long is refused and not sent to another model: callers choose one, such as "big"',
+    })
+  })
+
+  test('models on servers of your own are free, or say what to write', async () => {
+    const { config, lost } = await importOf(
+      `model_list:\n${deployment('a', 'model: ollama/llama3')}${deployment(
+        'b',
+        'model: openai/x1, api_base: "http://localhost:8000/v1", api_key: none',
+      )}${deployment('c', 'model: hosted_vllm/x2, api_base: "https://gpu.example/v1"')}${deployment('d', 'model: hosted_vllm/x3')}`,
+    )
+    expect(config.models.map(({ id, price }: Record<string, unknown>) => [id, price])).toEqual([
+      ['imported/a', 'free'],
+      ['imported/b', 'free'],
+      ['imported/c', undefined],
+      ['imported/d', undefined],
+    ])
+    expect(config.providers.at(-1).base_url).toBe(`\${HOSTED_VLLM_API_BASE}`)
+    const free = 'free, as a server of your own; write price to charge for it'
+    const unknown =
+      'unknown, and a model without one cannot be called: add price (price: free for a server of your own), or run tollgate prices set'
+    expect(lost).toEqual({
+      'price of a': free,
+      'price of b': free,
+      'price of imported/c': `${unknown} imported/c`,
+      'price of imported/d': `${unknown} imported/d`,
+    })
+  })
+
+  test('a section that is not known is listed, and a value in environment_variables is used', async () => {
+    const { lost, variables } = await importOf(
+      `model_list:\n${deployment('a', `model: groq/a, api_key: os.environ/KEY, ${priced}`)}environment_variables: { KEY: gsk-1, OTHER: x }\nguardrails: []\n`,
+    )
+    expect(variables).toEqual({ KEY: 'the value in environment_variables' })
+    expect(lost).toEqual({
+      'environment_variables.OTHER': 'set it where the gateway is started',
+      guardrails: 'no counterpart',
+    })
   })
 })
 

@@ -37,6 +37,23 @@ test('the name of the output cap is a rule of the host', () => {
   expect(faults({ output_cap: 'max' })).toEqual(['output_cap: expected max_tokens or max_completion_tokens'])
 })
 
+test('a second key at the address of a built-in provider is called by its rules, unless the entry says otherwise', () => {
+  const at = (baseUrl: string, more: object = {}) => {
+    const entry = providerEntrySchema.parse({ ...acme, base_url: baseUrl, ...more })
+    return endpointOfEntry(resolveProviderEntry(entry, { apiKey: undefined, source: 'tollgate.yaml:2' }))?.rules
+  }
+  // Groq answers logit_bias with a 400.
+  expect(at('https://api.groq.com/openai/v1/')).toMatchObject({
+    logitBias: false,
+    outputCapName: 'max_completion_tokens',
+  })
+  expect(at('https://api.groq.com/openai/v1', { output_cap: 'max_tokens' })).toMatchObject({
+    logitBias: false,
+    outputCapName: 'max_tokens',
+  })
+  expect(at('https://api.groq.example/openai/v1')).toBeUndefined()
+})
+
 test('whether reasoning comes on top of the output cap is a fact of the host', () => {
   const entry = providerEntrySchema.parse({ ...acme, cap_excludes_reasoning: true })
   const resolved = resolveProviderEntry(entry, { apiKey: undefined, source: 'tollgate.yaml:2' })

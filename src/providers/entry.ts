@@ -5,7 +5,7 @@ import { z } from 'zod'
 import type { TargetRules } from '../dialects/canonical/target-rules.ts'
 import { type DialectId, dialectIds } from '../dialects/dialect.ts'
 import type { Secret } from '../kernel/secret.ts'
-import { invokedClaude } from './data/built-in.ts'
+import { builtInProviders, invokedClaude } from './data/built-in.ts'
 import type { AuthScheme, Endpoint } from './provider.ts'
 import { sandboxId } from './sandbox/transport.ts'
 
@@ -184,8 +184,13 @@ export function endpointOfEntry(entry: ProviderEntry): Endpoint | undefined {
   const { dialect, baseUrl, apiKey, outputCapName, capExcludesReasoning, promptCacheKey, ownKeysOnly } = entry
   if (baseUrl === undefined || dialect === sandboxId) return undefined
   const { auth, ...known } = endpointOf[dialect]
+  // What a host refuses does not depend on whose key is used.
+  const sameHost = builtInProviders
+    .flatMap(({ endpoints }) => endpoints)
+    .find((each) => each.dialect === dialect && each.baseUrl === baseUrl)
   const rules = {
     ...known.rules,
+    ...sameHost?.rules,
     ...(outputCapName && { outputCapName }),
     ...(capExcludesReasoning && { capExcludesReasoning }),
     ...(promptCacheKey !== undefined && { promptCacheKey }),

@@ -62,8 +62,12 @@ export class Draft {
   route(name: string, route: RouteDraft, facts: Facts): void {
     const id = modelId(name)
     const known = this.models.get(id)
-    if (known) known.routes.push(route)
-    else this.models.set(id, { facts, routes: [route] })
+    const isPriced = known?.facts.price !== undefined
+    this.models.set(id, { ...known, facts: isPriced ? known.facts : facts, routes: [...(known?.routes ?? []), route] })
+    if (isPriced && facts.price !== undefined && !Bun.deepEquals(known.facts.price, facts.price)) {
+      const advice = 'write this one as cost of the route, if you pay it there'
+      this.leave(`price of ${id} at ${route.provider}`, `a model has one price; ${advice}`)
+    }
     if (id !== name) this.aliases[name] = id
   }
 
@@ -74,7 +78,10 @@ export class Draft {
 
   text(command: string): string {
     const models = [...this.models].map(([id, { facts, routes, routing }]) => {
-      if (facts.price === undefined) this.leave(`price of ${id}`, 'unknown; add price, or tollgate prices set')
+      if (facts.price === undefined) {
+        const advice = 'add price (price: free for a server of your own), or run tollgate prices set'
+        this.leave(`price of ${id}`, `unknown, and a model without one cannot be called: ${advice} ${id}`)
+      }
       return { id, ...facts, ...(routing && { routing }), routes }
     })
     const document = {

@@ -34,6 +34,13 @@ interface Host {
   readonly baseUrl?: string
   /** Appended to the `api_base` of an entry. */
   readonly suffix?: string
+  /**
+   * For a host that no provider of the file can sign in to: the variables of the built-in one, which has one value of each,
+   * the members that hold them here, and the variables that LiteLLM reads without these. Without the last it is optional.
+   */
+  readonly settings?: Readonly<Record<string, readonly [member: string, variable?: string]>>
+  /** A server that operators run themselves. */
+  readonly isLocal?: true
 }
 
 /** By the prefix of `model`. */
@@ -43,8 +50,24 @@ const hosts: Readonly<Record<string, Host>> = {
   azure_ai: { variable: 'AZURE_AI_API_KEY', baseUrl: `\${AZURE_AI_API_BASE}` },
   anthropic: { id: 'anthropic', variable: 'ANTHROPIC_API_KEY', dialect: 'anthropic-messages' },
   gemini: { id: 'google', variable: 'GEMINI_API_KEY', dialect: 'gemini', suffix: '/v1beta' },
-  vertex_ai: { id: 'google-vertex', variable: 'GOOGLE_APPLICATION_CREDENTIALS' },
-  bedrock: { id: 'amazon-bedrock', variable: 'AWS_ACCESS_KEY_ID', dialect: 'bedrock' },
+  vertex_ai: {
+    id: 'google-vertex',
+    settings: {
+      GOOGLE_APPLICATION_CREDENTIALS: ['vertex_credentials', 'GOOGLE_APPLICATION_CREDENTIALS'],
+      GOOGLE_CLOUD_PROJECT: ['vertex_project', 'VERTEXAI_PROJECT'],
+      GOOGLE_CLOUD_LOCATION: ['vertex_location', 'VERTEXAI_LOCATION'],
+    },
+  },
+  bedrock: {
+    id: 'amazon-bedrock',
+    dialect: 'bedrock',
+    settings: {
+      AWS_ACCESS_KEY_ID: ['aws_access_key_id', 'AWS_ACCESS_KEY_ID'],
+      AWS_SECRET_ACCESS_KEY: ['aws_secret_access_key', 'AWS_SECRET_ACCESS_KEY'],
+      AWS_SESSION_TOKEN: ['aws_session_token'],
+      AWS_REGION: ['aws_region_name', 'AWS_REGION_NAME'],
+    },
+  },
   mistral: { id: 'mistral', variable: 'MISTRAL_API_KEY' },
   groq: { id: 'groq', variable: 'GROQ_API_KEY' },
   deepseek: { id: 'deepseek', variable: 'DEEPSEEK_API_KEY' },
@@ -62,25 +85,24 @@ const hosts: Readonly<Record<string, Host>> = {
   moonshot: { id: 'moonshot', variable: 'MOONSHOT_API_KEY' },
   minimax: { id: 'minimax', variable: 'MINIMAX_API_KEY' },
   zai: { id: 'zai', variable: 'ZAI_API_KEY' },
-  ollama: { baseUrl: 'http://localhost:11434/v1', suffix: '/v1' },
-  ollama_chat: { baseUrl: 'http://localhost:11434/v1', suffix: '/v1' },
-  hosted_vllm: {},
-  lm_studio: {},
+  ollama: { baseUrl: 'http://localhost:11434/v1', suffix: '/v1', isLocal: true },
+  ollama_chat: { baseUrl: 'http://localhost:11434/v1', suffix: '/v1', isLocal: true },
+  hosted_vllm: { baseUrl: `\${HOSTED_VLLM_API_BASE}` },
+  lm_studio: { baseUrl: `\${LM_STUDIO_API_BASE}`, isLocal: true },
   custom_openai: {},
   openai_like: {},
   litellm_proxy: {},
 }
 
 const servedModes = ['chat', 'completion', 'responses', 'embedding']
-/** Read below; every other member is listed. */
-const readParameters = [
-  ...['model', 'api_key', 'api_base', 'base_url', 'api_version', 'weight', 'order', 'timeout', 'stream_timeout'],
-  ...['input_cost_per_token', 'output_cost_per_token', 'cache_read_input_token_cost'],
-  ...['aws_access_key_id', 'aws_secret_access_key', 'aws_region_name', 'vertex_project', 'vertex_location'],
-  ...['vertex_credentials', 'custom_llm_provider'],
-]
-/** Descriptions; not settings. */
-const readInfo = ['mode', 'base_model', 'id', 'description', 'max_tokens', 'max_input_tokens', 'max_output_tokens']
+/** The members of a price, and what they are called here. */
+const costs: Readonly<Record<string, string>> = {
+  input_cost_per_token: 'input',
+  output_cost_per_token: 'output',
+  cache_read_input_token_cost: 'cache_read',
+  cache_creation_input_token_cost: 'cache_write',
+  cache_creation_input_token_cost_above_1hr: 'cache_write_1h',
+}
 
 const policies: Readonly<Record<string, string>> = {
   'latency-based-routing': 'fastest',
@@ -88,26 +110,56 @@ const policies: Readonly<Record<string, string>> = {
   'simple-shuffle': 'priority',
 }
 
+const limitsElsewhere = 'limits belong to keys, projects and workspaces (tollgate limits); shares of traffic are weight'
+const oneAttempts = 'set retries.attempts, for all models'
+const oneTimeout = 'set timeouts of the routes'
+
 const reasons: Readonly<Record<string, string>> = {
-  rpm: 'limits belong to keys, projects and workspaces: tollgate limits',
-  tpm: 'limits belong to keys, projects and workspaces: tollgate limits',
+  rpm: limitsElsewhere,
+  tpm: limitsElsewhere,
   master_key: 'Tollgate generates its management token into the data folder',
   database_url: 'DATABASE_URL moves Tollgate to PostgreSQL; keys and spend of LiteLLM are not read',
-  fallbacks: 'another model has another price; give the model more routes instead',
   drop_params: 'fields that a provider does not take are dropped with a warning, always',
   cache: 'responses are not cached',
   success_callback: 'use webhooks, traces or the request log',
-  num_retries: 'set retries.attempts',
+  num_retries: oneAttempts,
+  max_retries: oneAttempts,
+  request_timeout: oneTimeout,
+  timeout: oneTimeout,
+  stream_timeout: oneTimeout,
+  api_version: 'an address takes no version; Azure needs none at /openai/v1',
+  azure_ad_token: 'Azure is called with an API key',
+  organization: 'use a key of that organization',
+  aws_bedrock_runtime_endpoint: 'add a provider with dialect bedrock and this base_url',
+  aws_role_name: 'Tollgate assumes no role: set the keys of a user that may call the models',
+  aws_profile_name: 'Tollgate reads no profile: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY',
+  vertex_project: 'set GOOGLE_CLOUD_PROJECT',
+  vertex_location: 'set GOOGLE_CLOUD_LOCATION',
+  include: 'import that file too, and merge the results',
+}
+
+const callers = (names: readonly unknown[]) => `callers can send "models": ${JSON.stringify(names)}`
+const chosen = (names: readonly unknown[]) => `callers choose one, such as ${JSON.stringify(names.at(1))}`
+
+/** What to do instead, by the names of a model and those that follow it. */
+const fallbacks: Readonly<Record<string, (names: readonly unknown[]) => string>> = {
+  fallbacks: (names) => `${callers(names)}; a model has no fallbacks of its own`,
+  default_fallbacks: (names) => `${callers(names)}; there are no fallbacks for all models`,
+  context_window_fallbacks: (names) =>
+    `a request that is too long is refused and not sent to another model: ${chosen(names)}`,
+  content_policy_fallbacks: (names) => `a refusal is returned and not sent to another model: ${chosen(names)}`,
 }
 
 export function importLitellm(value: unknown): Draft {
-  const { model_list, router_settings, litellm_settings, general_settings, environment_variables } =
+  const { model_list, router_settings, litellm_settings, general_settings, environment_variables, ...others } =
     fileSchema.parse(value)
   const draft = new Draft()
+  const named = new Set([...JSON.stringify(value).matchAll(/os\.environ\/(\w+)/g)].map(([, name = '']) => name))
   for (const [at, deployment] of (model_list ?? []).entries()) {
-    importDeployment(draft, deployment.model_name, deployment, `model_list[${at}] (${deployment.model_name})`)
+    const where = `model_list[${at}] (${deployment.model_name})`
+    importDeployment(draft, deployment, where, named)
   }
-  const { routing_strategy, model_group_alias, num_retries, ...router } = router_settings ?? {}
+  const { routing_strategy, model_group_alias, ...router } = router_settings ?? {}
   for (const [name, target] of Object.entries((model_group_alias ?? {}) as Record<string, unknown>)) {
     const group = typeof target === 'string' ? target : (target as { readonly model?: string } | null)?.model
     const id = group === undefined ? undefined : (draft.aliases[group] ?? (draft.models.has(group) ? group : undefined))
@@ -119,28 +171,66 @@ export function importLitellm(value: unknown): Draft {
   if (routing_strategy !== undefined && policy === undefined) {
     draft.leave(`router_settings.routing_strategy ${routing_strategy}`, 'routes share traffic by weight instead')
   }
-  if (typeof num_retries === 'number') draft.settings.retries = { attempts: Math.min(10, num_retries + 1) }
   for (const [section, members] of Object.entries({ router_settings: router, litellm_settings, general_settings })) {
-    for (const name of Object.keys(members ?? {})) draft.leave(`${section}.${name}`, reasons[name] ?? 'no counterpart')
+    for (const [name, setting] of Object.entries(members ?? {})) importSetting(draft, section, name, setting)
   }
-  for (const name of Object.keys(environment_variables ?? {})) {
-    draft.leave(`environment_variables.${name}`, 'set it where the gateway is started')
+  for (const [name, text] of Object.entries(environment_variables ?? {})) {
+    if (draft.variables.has(name) && typeof text === 'string' && !text.startsWith('os.environ/')) {
+      draft.needs(name, { value: text, note: 'the value in environment_variables' })
+    } else draft.leave(`environment_variables.${name}`, 'set it where the gateway is started')
   }
+  for (const name of Object.keys(others)) draft.leave(name, reasons[name] ?? 'no counterpart')
   return draft
+}
+
+/** The router's settings come first, and win as they do in LiteLLM. */
+function importSetting(draft: Draft, section: string, name: string, setting: unknown): void {
+  if (setting === null) return
+  const what = `${section}.${name}`
+  if (name === 'num_retries' && section !== 'general_settings') {
+    if (draft.settings.retries !== undefined) return draft.leave(what, 'router_settings.num_retries comes first')
+    if (typeof setting !== 'number' || !Number.isInteger(setting) || setting < 0) return draft.leave(what, oneAttempts)
+    if (setting > 9) draft.leave(what, 'retries.attempts is at most 10')
+    draft.settings.retries = { attempts: Math.min(10, setting + 1) }
+    return
+  }
+  const fallback = fallbacks[name]
+  if (fallback === undefined) return draft.leave(what, reasons[name] ?? 'no counterpart')
+  const chains = Array.isArray(setting) ? setting : [setting]
+  if (chains.every((each) => typeof each === 'string')) return draft.leave(what, fallback(['MODEL', ...chains]))
+  for (const [model, next] of chains.flatMap((each) => Object.entries((each ?? {}) as Record<string, unknown>))) {
+    draft.leave(
+      `${what}.${model}`,
+      fallback([model === '*' ? 'MODEL' : model, ...(Array.isArray(next) ? next : [next])]),
+    )
+  }
 }
 
 type Deployment = NonNullable<z.output<typeof fileSchema>['model_list']>[number]
 
-function importDeployment(draft: Draft, name: string, { litellm_params, model_info }: Deployment, where: string): void {
-  const given = litellm_params
-  const named = typeof given.custom_llm_provider === 'string' ? `${given.custom_llm_provider}/` : ''
-  const [prefix = '', ...rest] = (named !== '' && !given.model.startsWith(named) ? named : '')
+/** What is known of a deployment before its provider is. */
+interface Found {
+  readonly prefix: string
+  readonly host: Host
+  readonly given: Parameters
+  readonly upstream: string
+  readonly where: string
+  /** The variables that the file refers to. */
+  readonly named: ReadonlySet<string>
+}
+
+function importDeployment(draft: Draft, deployment: Deployment, where: string, named: ReadonlySet<string>): void {
+  const { model_name: name, litellm_params: given, model_info } = deployment
+  const info = model_info ?? {}
+  const custom = typeof given.custom_llm_provider === 'string' ? `${given.custom_llm_provider}/` : ''
+  const [first = '', ...rest] = (custom !== '' && !given.model.startsWith(custom) ? custom : '')
     .concat(given.model)
     .split('/')
   const isBare = rest.length === 0
-  const host = hosts[isBare ? 'openai' : prefix]
+  const prefix = isBare ? 'openai' : first
+  const host = hosts[prefix]
   const upstream = (isBare ? given.model : rest.join('/')).replace(/^(converse|invoke|responses)\//, '')
-  const mode = String(model_info?.mode ?? 'chat')
+  const mode = String(info.mode ?? 'chat')
   if (name.includes('*') || upstream.includes('*')) {
     return draft.leave(where, 'a wildcard; set the key of the provider, and its built-in models are there')
   }
@@ -149,47 +239,148 @@ function importDeployment(draft: Draft, name: string, { litellm_params, model_in
   if (host.dialect === 'bedrock' && !/(^|\.)anthropic\./.test(upstream)) {
     return draft.leave(where, 'only Claude is imported from Bedrock')
   }
-  const provider = findProvider(draft, isBare ? 'openai' : prefix, host, given, where)
+  if (given.weight === 0) return draft.leave(where, 'weight 0 is no traffic; add the route when it should have some')
+  const provider = findProvider(draft, { prefix, host, given, upstream, where, named })
   if (provider === undefined) return
-  const unread = Object.keys(given).filter((member) => !readParameters.includes(member))
-  for (const member of unread) draft.leave(`${where}.${member}`, reasons[member] ?? 'no counterpart for one deployment')
-  for (const member of Object.keys(model_info ?? {})) {
-    if (!readInfo.includes(member)) draft.leave(`${where}.model_info.${member}`, 'no counterpart')
-  }
+  const read = { ...sharing(given), ...timeouts(given) }
   const isEmbedding = mode === 'embedding'
-  const price = priceOf({ ...(isEmbedding && { output_cost_per_token: 0 }), ...model_info, ...given })
-  const builtIn = findBuiltIn(upstream, provider)
-  const known = factsOf(builtIn?.id ?? String(model_info?.base_model ?? upstream))
-  const facts: Facts = isEmbedding ? { ...known, tags: ['embeddings'] } : known
-  const route: RouteDraft = { provider, model: upstream, ...sharing(given), ...timeouts(given) }
-  draft.route(name, route, price ? { ...facts, price } : facts)
+  const known = factsOf(findBuiltIn(upstream, host.id)?.id ?? String(info.base_model ?? upstream))
+  const price = priceOf({ ...(isEmbedding && { output_cost_per_token: 0 }), ...info, ...given })
+  const isFree = price === undefined && (host.isLocal === true || isOnThisMachine(given.api_base ?? given.base_url))
+  const facts: Facts = {
+    ...known,
+    ...sizes(given, info, known),
+    ...(isEmbedding && { tags: ['embeddings'] }),
+    ...(price !== undefined && { price }),
+    ...(isFree && { price: 'free' }),
+  }
+  if (isFree) draft.leave(`price of ${name}`, 'free, as a server of your own; write price to charge for it')
+  listUnread(draft, { host, given, info, where }, { hasPrice: price !== undefined, facts, read })
+  draft.route(name, { provider, model: upstream, ...read }, facts)
 }
 
-function findProvider(draft: Draft, prefix: string, host: Host, given: Parameters, where: string): string | undefined {
-  const address = reference(given.api_base ?? given.base_url)
-  const key = keyReference(draft, prefix, host, given, where)
-  const builtIn = builtInProviders.find(({ id }) => id === host.id)
-  if (builtIn && address === undefined) {
-    const names = draft.variables.get(builtIn.variable)
-    const from = key === undefined ? undefined : /^\$\{(.*)\}$/.exec(key)?.[1]
-    const isFirst = names === undefined || names.note === `the value of ${from}` || from === builtIn.variable
-    if (isFirst) {
-      const renamed = from !== undefined && from !== builtIn.variable ? { note: `the value of ${from}` } : {}
-      const value = from === undefined ? undefined : draft.variables.get(from)?.value
-      if (from !== undefined && from !== builtIn.variable) draft.variables.delete(from)
-      draft.needs(builtIn.variable, { ...renamed, ...(value !== undefined && { value }) })
-      for (const name of builtIn.needs ?? []) draft.needs(name)
-      return builtIn.id
-    }
+interface Carried {
+  readonly hasPrice: boolean
+  readonly facts: Facts
+  readonly read: Partial<RouteDraft>
+}
+
+function listUnread(
+  draft: Draft,
+  {
+    host,
+    given,
+    info,
+    where,
+  }: Pick<Found, 'host' | 'given' | 'where'> & { readonly info: Readonly<Record<string, unknown>> },
+  { hasPrice, facts, read }: Carried,
+): void {
+  const priced = hasPrice ? Object.keys(costs) : []
+  const carried: readonly unknown[] = [
+    ...['model', 'api_key', 'api_base', 'base_url', 'custom_llm_provider', ...priced],
+    ...Object.values(host.settings ?? {}).map(([member]) => member),
+    ...(read.weight === undefined ? [] : ['weight']),
+    ...(read.priority === undefined ? [] : ['order']),
+    ...(read.timeouts?.total_ms === undefined ? [] : ['timeout']),
+    ...(read.timeouts?.first_event_ms === undefined ? [] : ['stream_timeout']),
+    ...(facts.default_max_tokens === given.max_tokens ? ['max_tokens'] : []),
+  ]
+  const carriedInfo: readonly unknown[] = [
+    ...['mode', 'base_model', 'id', 'description', ...priced],
+    ...(facts.context_tokens === info.max_input_tokens ? ['max_input_tokens'] : []),
+    ...(facts.max_output_tokens === info.max_output_tokens ? ['max_output_tokens'] : []),
+  ]
+  const why = (member: string, otherwise: string) =>
+    member in costs
+      ? 'a price needs input_cost_per_token and output_cost_per_token'
+      : /(^|_)cost(_|$)/.test(member)
+        ? 'add it to price of the model'
+        : (reasons[member] ?? otherwise)
+  const unread = (members: object, done: readonly unknown[]) =>
+    Object.entries(members).flatMap(([member, value]) => (value === null || done.includes(member) ? [] : [member]))
+  for (const member of unread(given, carried)) {
+    draft.leave(`${where}.${member}`, why(member, 'no counterpart for one deployment'))
   }
-  const baseUrl = address === undefined ? (builtIn?.endpoints[0]?.baseUrl ?? host.baseUrl) : withSuffix(address, host)
-  if (baseUrl === undefined || baseUrl.includes('{AWS') || baseUrl.includes('{HOST')) {
-    draft.leave(where, 'it has no api_base, or a second account of this provider: add a provider by hand')
+  for (const member of unread(info, carriedInfo))
+    draft.leave(`${where}.model_info.${member}`, why(member, 'no counterpart'))
+}
+
+function findProvider(draft: Draft, found: Found): string | undefined {
+  const { prefix, host, given, upstream, where } = found
+  const builtIn = builtInProviders.find(({ id }) => id === host.id)
+  const endpoint = builtIn?.endpoints.find(({ models }) => models?.test(upstream) ?? true)
+  const own = reference(given.api_base ?? given.base_url)
+  const written = own === undefined ? undefined : withSuffix(own, host)
+  const address = written === endpoint?.baseUrl ? undefined : written
+  if (builtIn && host.settings && (given.api_key === undefined || host.dialect === undefined)) {
+    if (address === undefined && given.api_key === undefined)
+      return settledProvider(draft, builtIn, host.settings, found)
+    draft.leave(where, `${builtIn.id} is called at its own address with its own credentials: add a provider by hand`)
     return undefined
   }
-  for (const [, name = ''] of baseUrl.matchAll(/\$\{(\w+)\}/g)) draft.needs(name)
-  const dialect = host.dialect ?? 'openai-chat'
-  return draft.provider({ id: providerId(prefix), dialect, base_url: baseUrl, ...(key && { api_key: key }) })
+  const baseUrl = address ?? (host.settings ? regional(given) : (endpoint?.baseUrl ?? host.baseUrl))
+  if (baseUrl === undefined) {
+    draft.leave(where, 'it has no api_base: add a provider by hand')
+    return undefined
+  }
+  const variable = keyVariable(draft, found, address === undefined && !host.settings ? builtIn?.variable : undefined)
+  if (builtIn && address === undefined && variable === builtIn.variable && !host.settings) return builtIn.id
+  const note = /\}\/./.test(baseUrl) ? { note: 'without a slash at its end' } : {}
+  for (const [, name = ''] of baseUrl.matchAll(/\$\{(\w+)\}/g)) draft.needs(name, note)
+  const dialect = host.dialect ?? (address === undefined ? endpoint?.dialect : undefined) ?? 'openai-chat'
+  const key = variable !== undefined && { api_key: `\${${variable}}` }
+  return draft.provider({ id: providerId(prefix), dialect, base_url: baseUrl, ...key })
+}
+
+/** Bedrock with an API key. */
+function regional({ aws_region_name: region }: Parameters): string {
+  return `https://bedrock-runtime.${reference(region) ?? `\${AWS_REGION_NAME}`}.amazonaws.com`
+}
+
+/** The built-in provider, unless an earlier deployment has given one of its variables another value. */
+function settledProvider(
+  draft: Draft,
+  { id }: { readonly id: string },
+  settings: NonNullable<Host['settings']>,
+  { host, given, where }: Found,
+): string | undefined {
+  const wanted = Object.entries(settings).flatMap(([variable, [member, usual]]) => {
+    const setting = given[member] ?? (usual === undefined ? undefined : `os.environ/${usual}`)
+    return setting == null ? [] : [{ variable, member, ...sourceOf(setting, variable, `${member} of ${where}`) }]
+  })
+  const isOther = ({ variable, value, note }: (typeof wanted)[number]) => {
+    const earlier = draft.variables.get(variable)
+    return earlier !== undefined && (earlier.value !== value || (value === undefined && earlier.note !== note))
+  }
+  const other = wanted.find((each) => given[each.member] != null && isOther(each))
+  if (other) {
+    const advice = host.dialect === undefined ? '' : `: add a provider with dialect ${host.dialect} by hand`
+    const fault = `${other.member} is not that of an earlier deployment`
+    draft.leave(where, `${id} has one ${other.variable}, and ${fault}${advice}`)
+    return undefined
+  }
+  for (const { variable, member, value, note } of wanted) {
+    if (!draft.variables.has(variable))
+      draft.needs(variable, { ...(value !== undefined && { value }), ...(note && { note }) })
+    else if (given[member] == null && draft.variables.get(variable)?.note !== note) {
+      draft.leave(`${where}.${member}`, `not given; ${variable} is that of an earlier deployment`)
+    }
+  }
+  return id
+}
+
+/** Where the value of a variable comes from. Regions and projects are shown, credentials are not. */
+function sourceOf(
+  setting: unknown,
+  variable: string,
+  what: string,
+): { readonly value?: string; readonly note?: string } {
+  const text = typeof setting === 'object' ? JSON.stringify(setting) : String(setting)
+  const name = /^os\.environ\/(\w+)$/.exec(text)?.[1]
+  if (name !== undefined) return name === variable ? {} : { note: `the value of ${name}` }
+  if (text.trimStart().startsWith('{')) return { note: `the path of a file with the ${what}` }
+  const isShown = /^(aws_region_name|vertex_project|vertex_location) /.test(what)
+  return { value: text, note: isShown ? `${text}, the ${what}` : `the ${what}` }
 }
 
 /** `os.environ/NAME` → `${NAME}`. */
@@ -198,35 +389,62 @@ function reference(value: unknown): string | undefined {
   return value.replace(/^os\.environ\/(\w+)$/, `\${$1}`)
 }
 
-function keyReference(draft: Draft, prefix: string, host: Host, given: Parameters, where: string): string | undefined {
-  const key = reference(given.api_key)
-  if (key === undefined && host.variable === undefined) return undefined
-  const name = key === undefined ? host.variable : /^\$\{(\w+)\}$/.exec(key)?.[1]
-  if (name !== undefined) {
-    draft.needs(name)
-    return `\${${name}}`
+/** The variable of the key: that of the file or, for a key in the file, `wanted` if it is not another one's. */
+function keyVariable(draft: Draft, { prefix, host, given, where, named }: Found, wanted?: string): string | undefined {
+  const key = typeof given.api_key === 'string' && given.api_key !== '' ? given.api_key : undefined
+  const name = key === undefined ? host.variable : /^os\.environ\/(\w+)$/.exec(key)?.[1]
+  if (key === undefined || name !== undefined) {
+    if (name !== undefined) draft.needs(name)
+    return name
   }
   const made = [...draft.variables].find(([, { value }]) => value === key)?.[0]
-  let variable = made ?? variableName(`imported_${prefix}`)
-  for (let number = 2; made === undefined && draft.variables.has(variable); number++) {
-    variable = variableName(`imported_${prefix}_${number}`)
+  if (made !== undefined) return made
+  const isTaken = (variable: string) => named.has(variable) || draft.variables.has(variable)
+  let variable = wanted === undefined || isTaken(wanted) ? variableName(`imported_${prefix}`) : wanted
+  for (let number = 2; isTaken(variable); number++) variable = variableName(`imported_${prefix}_${number}`)
+  draft.needs(variable, { value: key, note: `the key in ${where}` })
+  return variable
+}
+
+function isOnThisMachine(address: unknown): boolean {
+  const host = typeof address === 'string' ? URL.parse(address)?.hostname : undefined
+  return host !== undefined && /^(localhost|127(\.\d+){3}|\[::1\]|host\.docker\.internal)$/.test(host)
+}
+
+/** `max_tokens` of the parameters is the cap of requests without one. */
+function sizes(given: Parameters, info: Readonly<Record<string, unknown>>, known: Facts): Facts {
+  const size = (value: unknown) => (Number.isInteger(value) && Number(value) > 0 ? Number(value) : undefined)
+  const [context, output] = [size(info.max_input_tokens), size(info.max_output_tokens)]
+  const cap =
+    size(given.max_tokens) ?? (output && known.default_max_tokens && Math.min(output, known.default_max_tokens))
+  return {
+    ...(context !== undefined && { context_tokens: context }),
+    ...(output !== undefined && { max_output_tokens: output }),
+    ...(cap !== undefined && { default_max_tokens: cap }),
   }
-  draft.needs(variable, { value: key ?? '', note: `the key in ${where}` })
-  return `\${${variable}}`
 }
 
 function withSuffix(address: string, { suffix = '', dialect }: Host): string {
-  const plain = address.replace(/\/+$/, '').replace(/\/(chat\/completions|v1\/messages)$/, '')
+  // Azure's addresses are also written as those of a call to one deployment.
+  const plain = address
+    .replace(/\?.*$/, '')
+    .replace(/\/openai\/deployments\/.*$/, '')
+    .replace(/\/+$/, '')
+    .replace(/\/(chat\/completions|v1\/messages)$/, '')
   if (dialect === 'anthropic-messages') return plain.replace(/\/v1$/, '')
   return suffix !== '' && !plain.endsWith(suffix) ? plain + suffix : plain
 }
 
-function priceOf(given: Readonly<Record<string, unknown>>) {
-  const [input, output] = [perMillion(given.input_cost_per_token), perMillion(given.output_cost_per_token)]
-  const cached = perMillion(given.cache_read_input_token_cost)
+function priceOf(given: Readonly<Record<string, unknown>>): Facts['price'] {
+  const price = Object.fromEntries(
+    Object.entries(costs).flatMap(([member, bucket]) => {
+      const amount = perMillion(given[member])
+      return amount === undefined ? [] : [[bucket, amount]]
+    }),
+  )
+  const { input, output } = price
   if (input === undefined || output === undefined) return undefined
-  if (Number(input) === 0 && Number(output) === 0) return 'free' as const
-  return { input, output, ...(cached !== undefined && { cache_read: cached }) }
+  return Number(input) === 0 && Number(output) === 0 ? 'free' : { ...price, input, output }
 }
 
 function sharing({ weight, order }: Parameters): Partial<RouteDraft> {
