@@ -151,6 +151,10 @@ for (const surface of bothSurfaces) {
       await refuseAll(surface, bodies, { code: 'NOT_FOUND', param: 'model', says: 'No model' })
       const near = [bodyOf(surface, { model: JSON.stringify(`${surface.model}s`) })]
       await refuseAll(surface, near, { code: 'NOT_FOUND', param: 'model', says: `Did you mean \`${surface.model}\`` })
+      const [first = '', ...letters] = surface.model
+      const inOtherCase = [bodyOf(surface, { model: JSON.stringify([first.toUpperCase(), ...letters].join('')) })]
+      const says = `Names of models are case-sensitive: send \`${surface.model}\`.`
+      await refuseAll(surface, inOtherCase, { code: 'NOT_FOUND', param: 'model', says })
       const long = [bodyOf(surface, { model: JSON.stringify('x'.repeat(50_000)) })]
       await refuseAll(surface, long, { code: 'NOT_FOUND', param: 'model', says: /^.{0,300}$/ })
     })

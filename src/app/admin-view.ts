@@ -15,6 +15,7 @@ import { nearestNames } from '../kernel/nearest.ts'
 import { readOwnCredential } from '../providers/credentials.ts'
 import { builtInProviders } from '../providers/data/built-in.ts'
 import { EgressRefusal } from '../providers/egress/egress-guard.ts'
+import { baseUrlFault } from '../providers/entry.ts'
 import type { Endpoint, Provider } from '../providers/provider.ts'
 import type { Health, RouteReading } from '../routing/health.ts'
 import { explainPlan, ownProviders, type PlanExplanation } from '../routing/offer.ts'
@@ -257,6 +258,8 @@ async function destinationOf(
   }
   const checked = await guard.checkBaseUrl(baseUrl)
   if (checked instanceof EgressRefusal) throw invalidRequest(`\`base_url\` ${checked.message}.`, 'base_url')
+  const fault = baseUrlFault({ dialect: endpoint?.dialect, base_url: checked.baseUrl })
+  if (fault !== undefined) throw invalidRequest(`\`base_url\` ${fault}.`, 'base_url')
   return checked
 }
 

@@ -121,8 +121,8 @@ export const providerEntrySchema = z
     when: ({ value }) => typeof value === 'object' && value !== null,
   })
 
-/** Other fields of the entry may be invalid. */
-function baseUrlFault(entry: unknown): string | undefined {
+/** Other fields of the entry may be invalid. Follows what the address is called, and never repeats it. */
+export function baseUrlFault(entry: unknown): string | undefined {
   const { dialect, base_url: text } = entry as { readonly dialect?: unknown; readonly base_url?: unknown }
   if (answersInProcess(dialect)) return undefined
   if (text === undefined) return urlExpected

@@ -16,6 +16,23 @@ test('says so if a provider refused without a message', () => {
   )
 })
 
+test('a 404 that is not of the API says that the address or the dialect may be wrong', () => {
+  const candidate = { provider: { id: 'acme' }, dialect: openaiChat } as unknown as Candidate
+  const messageOf = (body: string) => {
+    const fault = classifyFault(openaiChat.readFault(404, new Headers(), body))
+    return exhaustedFailure('acme/large', new Exhausted([{ candidate, fault }]), 'NOT_FOUND').message
+  }
+  for (const body of ['', '<html>Not Found</html>', '{"detail":"Not Found"}', '404 page not found']) {
+    // Only the operator can remove the cause, so no wait is named.
+    expect(messageOf(body)).toBe(
+      'No route of `acme/large` can serve now: acme answers 404; its base_url or dialect may be wrong, which tollgate doctor tells the operator. Use another model.',
+    )
+  }
+  const missing =
+    '{"error":{"message":"The model `x` does not exist","type":"invalid_request_error","code":"model_not_found"}}'
+  expect(messageOf(missing)).not.toContain('base_url')
+})
+
 describe('a prompt that is too long', () => {
   const candidate = {
     ...{ provider: { id: 'acme' }, dialect: anthropicMessages, model: { contextTokens: 200_000 } },

@@ -133,6 +133,10 @@ function reasonFor({ candidate: { isOwn, refusal }, fault, skippedAs, calls = 0 
   const rest = skippedAs === 'ejected' ? 'cooling down' : 'paused'
   const times = calls > 1 ? ` after ${calls} tries` : ''
   const what = fault.class === 'garbled' ? 'invalid response' : describeFault(fault)
+  // Not a model that the provider lacks, of which its API would say so.
+  if (fault.class === 'failing' && fault.status === 404) {
+    return `answers 404${times}; its base_url or dialect may be wrong, which tollgate doctor tells the operator`
+  }
   return `${what}${times}${seconds > 0 ? `, ${rest} for ${seconds} s` : ''}`
 }
 

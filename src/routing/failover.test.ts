@@ -230,7 +230,9 @@ test('if every route lacks something, the caller gets the last one’s message',
 test('a 404 without an API’s error code is not the caller’s fault', async () => {
   const { failure: fail } = start({ a: [classifyFault({ ...replyFault('<h1>nginx</h1>'), status: 404 })] })
   const failure = await fail()
-  expect(failure.message).toBe('No route of `acme/large` can serve now: a 404. Use another model.')
+  expect(failure.message).toBe(
+    'No route of `acme/large` can serve now: a answers 404; its base_url or dialect may be wrong, which tollgate doctor tells the operator. Use another model.',
+  )
 })
 
 test('if all other routes are throttled, an ejected one does not change the 429', async () => {

@@ -63,6 +63,26 @@ test('S1: if the operator does not allow custom addresses none is accepted, not 
   expect(reply.body.error.message).toContain('own_keys.base_urls')
 })
 
+test('an address with the path of a call, or of another dialect, is refused as it is in the configuration file', async () => {
+  await using tenancy = await startTenancy({ config: config(canaryAllowed) })
+  const { workspaceId } = await tenancy.tenant()
+  const refused = async (provider: string, url: string) => {
+    const body = { api_key: 'gsk-of-the-tenant', base_url: `http://127.0.0.1:1${url}` }
+    const reply = await tenancy.api('PUT', `/api/workspaces/${workspaceId}/credentials/${provider}`, body)
+    return [reply.status, reply.body.error.param, reply.body.error.message]
+  }
+  const whole = '`base_url` must end before the path of a call, which is appended (https://HOST/v1)'
+  expect(await refused('groq', '/v1/chat/completions')).toEqual([400, 'base_url', `${whole}.`])
+  expect(await refused('groq', '/v1/messages')).toEqual([
+    ...[400, 'base_url'],
+    `${whole}, and this is the path of dialect anthropic-messages.`,
+  ])
+  expect(await refused('anthropic', '/v1')).toEqual([
+    ...[400, 'base_url'],
+    '`base_url` must not end in /v1: the anthropic-messages dialect appends it; leave it out.',
+  ])
+})
+
 test('the default address of a provider is always accepted', async () => {
   await using tenancy = await startTenancy({ config: config('{ base_urls: false }') })
   const { workspaceId } = await tenancy.tenant()
