@@ -27,12 +27,23 @@ const caller: Caller = {
   priceList: undefined,
 }
 
+/** Complete, so that a setting that `admit` reads from now on must be added here. */
+const settings: AdmitDependencies['settings'] = {
+  current: {
+    providerChoice: true,
+    bodyBytesMax: 1_000_000,
+    storeResponses: false,
+    endUsers: 'hashed',
+    sessions: { cacheMarks: true, keepReasoning: false },
+  },
+}
+
 function createBench() {
   const limiter = createMemoryLimiter(systemClock)
   const deps = {
     authenticate: () => caller,
     limiter,
-    settings: { current: { bodyBytesMax: 1_000_000, storeResponses: false } },
+    settings,
     random: () => 0.5,
     catalog: {
       get current() {
