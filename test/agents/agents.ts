@@ -1,24 +1,44 @@
 // `npm run agents`: every agent that can be installed, set up by `tollgate connect`: it reads a file through the gateway,
-// and `--undo` restores its settings. Four make eight tool calls on each dialect, over two replicas. By hand, because the programs have two gigabytes; the small ones are also in `npm test`.
+// and `--undo` restores its settings. Four make eight tool calls on each dialect, over two replicas. With `--failures` the
+// provider fails before each answer instead. By hand, because the programs have two gigabytes; the small ones are also in
+// `npm test`.
 
+import { hiccups } from '../parts/failing-provider.ts'
 import { findPostgresPrograms } from '../parts/postgres.ts'
 import { refuseOptions, scriptOptions } from '../parts/script-options.ts'
+import { tryAiSdk } from './ai-sdk.ts'
 import { makeEightCalls } from './eight-calls.ts'
-import { fetchAgent, realAgents, tryConnect } from './real-agents.ts'
+import { type Failures, fetchAgent, realAgents, type Tried, tryConnect } from './real-agents.ts'
 
+const aiSdk = 'ai-sdk'
 const ids = realAgents.map(({ id }) => id)
-const usage = `Usage: npm run agents [-- --only NAME]
+const usage = `Usage: npm run agents [-- --only NAME] [--failures N]
 
 Installs coding agents into the temporary folder and runs each through the gateway, against a fake model.
-  --only   one of ${ids.join(', ')}`
+  --only       one of ${ids.join(', ')}; with --failures also ${aiSdk}
+  --failures   the provider fails this many times in a row before each answer, in each of several ways`
 
-const { only } = scriptOptions(usage, { only: { type: 'string' } })
-if (only !== undefined && !ids.includes(only)) refuseOptions(`There is no agent ${only}.`, usage)
+const { only, failures } = scriptOptions(usage, { only: { type: 'string' }, failures: { type: 'string' } })
+if (failures !== undefined && !/^[1-9]$/.test(failures)) refuseOptions('--failures takes a number from 1 to 9.', usage)
+if (only !== undefined && !ids.includes(only) && (only !== aiSdk || failures === undefined))
+  refuseOptions(`There is no agent ${only}.`, usage)
 
 const growing = ['claude', 'opencode', 'cline', 'qwen']
 const percent = (share: number) => `${(100 * share).toFixed(1)} %`
 
 let failed = 0
+function report(name: string, { faults, printed, seconds }: Tried): void {
+  console.log(`${faults.length === 0 ? 'ok  ' : 'FAIL'} ${name}: ${seconds.toFixed(1)} s`)
+  if (faults.length === 0) return
+  failed++
+  console.log([...faults, ...printed.split('\n')].map((line) => `     | ${line}`).join('\n'))
+}
+
+async function eachFailure(name: string, run: (failures: Failures) => Promise<Tried>): Promise<void> {
+  for (const hiccup of Object.keys(hiccups))
+    report(`${name}, ${failures} times ${hiccup} before each answer`, await run({ times: Number(failures), hiccup }))
+}
+
 for (const agent of realAgents.filter(({ id }) => only === undefined || id === only)) {
   const name = `${agent.id} ${agent.version}`
   const fetched = await fetchAgent(agent)
@@ -26,12 +46,11 @@ for (const agent of realAgents.filter(({ id }) => only === undefined || id === o
     console.log(`skipped ${name}: ${fetched.reason}`)
     continue
   }
-  const { faults, printed, seconds } = await tryConnect(agent, fetched.folder)
-  console.log(`${faults.length === 0 ? 'ok  ' : 'FAIL'} ${name}: ${seconds.toFixed(1)} s`)
-  if (faults.length > 0) {
-    failed++
-    console.log([...faults, ...printed.split('\n')].map((line) => `     | ${line}`).join('\n'))
+  if (failures !== undefined) {
+    await eachFailure(name, (each) => tryConnect(agent, fetched.folder, each))
+    continue
   }
+  report(name, await tryConnect(agent, fetched.folder))
   if (!growing.includes(agent.id) || findPostgresPrograms() === undefined) continue
   for (const { dialect, exitCode, turns, routes, direct, throughGateway } of await makeEightCalls(
     agent,
@@ -43,4 +62,5 @@ for (const agent of realAgents.filter(({ id }) => only === undefined || id === o
     if (!isGood) failed++
   }
 }
+if (failures !== undefined && (only === undefined || only === aiSdk)) await eachFailure(aiSdk, tryAiSdk)
 process.exit(failed === 0 ? 0 : 1)

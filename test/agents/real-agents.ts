@@ -4,9 +4,12 @@
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
-import { openStage, type Stage } from '../conformance/cells.ts'
+import { stageConfig } from '../conformance/cells.ts'
 import { type Ran, runHere } from '../parts/command-line.ts'
+import { startCrashGateway } from '../parts/crash-gateway.ts'
+import { failFirst } from '../parts/failing-provider.ts'
 import type { Gateway } from '../parts/gateway.ts'
+import { startUpstream } from '../parts/upstream.ts'
 import { type Fetched, fetchOnce } from '../recipes/fetched.ts'
 import { startLoopbackProxy } from './loopback-proxy.ts'
 import { type Step, scriptedModel } from './scripted-model.ts'
@@ -162,6 +165,8 @@ export function fetchAgent({ package: name, version, from }: RealAgent): Promise
   )
 }
 
+const noteText = (at: number) => `gate ${at} is open`
+
 const proxyVariables = ['HTTP_PROXY', 'http_proxy', 'HTTPS_PROXY', 'https_proxy']
 
 /** A home and a working folder with notes for one agent. */
@@ -172,12 +177,12 @@ export class Desk implements Disposable {
   constructor(
     readonly agent: RealAgent,
     readonly folder: string,
-    readonly gateway: Gateway,
+    readonly gateway: Pick<Gateway, 'url' | 'dataFolder'>,
     readonly proxyUrl: string,
     readonly notes = 1,
   ) {
     mkdirSync(this.#work)
-    for (let at = 0; at < notes; at++) writeFileSync(this.notePath(at), `gate ${at} is open\n`)
+    for (let at = 0; at < notes; at++) writeFileSync(this.notePath(at), `${noteText(at)}\n`)
     const { path, before } = agent.settings ?? { path: '', before: undefined }
     if (before === undefined) return
     mkdirSync(dirname(join(this.home, path)), { recursive: true })
@@ -252,13 +257,39 @@ interface RequestRow {
   readonly status: number
 }
 
-/** Connects the agent, lets it read a note, looks at its requests, and undoes. */
-export async function tryConnect(agent: RealAgent, folder: string): Promise<Tried> {
-  const stage: Stage = await openStage((_, reply) => reply.json(500, {}))
+/** The gateway's program with its default settings, and with the test's models at a provider of each dialect. */
+export async function startProgram(upstreamUrl: string) {
+  const dataFolder = mkdtempSync(join(tmpdir(), 'tollgate-agents-'))
+  const configPath = join(dataFolder, 'tollgate.yaml')
+  writeFileSync(configPath, stageConfig(upstreamUrl))
+  const { url, key, stop } = await startCrashGateway({ dataFolder, databaseUrl: undefined, configPath })
+  return {
+    ...{ url, key, dataFolder },
+    async stop() {
+      await stop()
+      rmSync(dataFolder, { recursive: true, force: true })
+    },
+  }
+}
+
+/** How the provider fails before each answer, and how often in a row. */
+export interface Failures {
+  readonly times: number
+  /** One of `hiccups`. */
+  readonly hiccup: string
+}
+
+/**
+ * Connects the agent to the gateway's program with its default settings, lets it read a note, looks at its requests, and
+ * undoes.
+ */
+export async function tryConnect(agent: RealAgent, folder: string, failures?: Failures): Promise<Tried> {
+  const upstream = startUpstream((_, reply) => reply.json(500, {}))
+  const program = await startProgram(upstream.url)
   const proxy = await startLoopbackProxy()
-  using desk = new Desk(agent, folder, stage.gateway, proxy.url)
+  using desk = new Desk(agent, folder, program, proxy.url)
   try {
-    stage.upstream.handle(desk.model)
+    upstream.handle(failures ? failFirst(failures.times, failures.hiccup, desk.model) : desk.model)
     const before = desk.settings
     const connected = await desk.tollgate(['connect', agent.id, '--model', 'test/plain-1'])
     const written = desk.settings
@@ -269,10 +300,10 @@ export async function tryConnect(agent: RealAgent, folder: string): Promise<Trie
     const requests = JSON.parse((await desk.tollgate(['requests', '--json'])).out).data as RequestRow[]
     const undone = await desk.tollgate(['connect', agent.id, '--undo'])
     const sessions = new Set(requests.map(({ session }) => session))
-    const lastBody = JSON.stringify(stage.upstream.calls.at(-1)?.json() ?? {})
     const isDone = agent.read
-      ? run.printed.includes(answer) && lastBody.includes('gate 0 is open')
+      ? run.printed.includes(answer) && upstream.calls.some((call) => JSON.stringify(call.json()).includes(noteText(0)))
       : readFileSync(desk.notePath(0), 'utf8') === 'gate 0 is closed\n'
+    const tries = 1 + (failures?.times ?? 0)
     const wrong = [
       connected.exit !== 0 && `connect: ${connected.err}`,
       agent.settings && written === before && 'connect wrote nothing',
@@ -281,6 +312,8 @@ export async function tryConnect(agent: RealAgent, folder: string): Promise<Trie
       requests.length === 0 && 'no request was recorded',
       !requests.every(({ key_id: id, status }) => id === key && status === 200) &&
         'a request failed or used another key',
+      upstream.calls.length !== tries * requests.length &&
+        `${upstream.calls.length} provider calls for ${requests.length} requests`,
       (sessions.size !== 1 || sessions.has(null) === agent.namesSession) && `sessions ${[...sessions].join(', ')}`,
       agent.settings && undone.exit !== 0 && `undo: ${undone.err}`,
       desk.settings !== before && `after undo: ${desk.settings}`,
@@ -288,6 +321,7 @@ export async function tryConnect(agent: RealAgent, folder: string): Promise<Trie
     return { faults: wrong.filter((fault) => typeof fault === 'string'), printed: run.printed, seconds }
   } finally {
     proxy.stop()
-    await stage.stop()
+    await program.stop()
+    upstream.stop()
   }
 }

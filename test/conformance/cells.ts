@@ -108,7 +108,8 @@ const furtherModels: Readonly<Partial<Record<DialectName, readonly string[]>>> =
 const price =
   '{ input: "1.00", output: "2.00", cache_read: "0.10", cache_write: "1.25", cache_write_1h: "2.00", web_search: "10.00" }'
 
-function configOf(url: string): string {
+/** Models at a provider of each dialect. */
+export function stageConfig(url: string): string {
   const models = names.flatMap((upstream) =>
     [...upstreamModels[upstream], ...(furtherModels[upstream] ?? [])].map(
       (model) => `  - id: ${catalogId(upstream, model)}
@@ -143,7 +144,7 @@ export interface Stage {
 export async function openStage(handler: UpstreamHandler, settings = ''): Promise<Stage> {
   const upstream = startUpstream(handler)
   const clock = createJumpClock()
-  const gateway = await startGateway({ config: configOf(upstream.url) + settings, clock })
+  const gateway = await startGateway({ config: stageConfig(upstream.url) + settings, clock })
   const tags = await contentTagsOf(gateway)
   return {
     tags,
