@@ -4,6 +4,7 @@
 import { hashOfEndUser } from '../kernel/attribution.ts'
 import { type Clock, isoTime } from '../kernel/clock.ts'
 import { assert } from '../kernel/failure.ts'
+import type { WorkspaceId } from '../kernel/ids.ts'
 import type { Nano } from '../kernel/money.ts'
 import { yieldToEventLoop } from '../kernel/timers.ts'
 import type { Database } from '../store/database.ts'
@@ -80,6 +81,12 @@ function isAttributed({ scopeId }: Budget): boolean {
 
 /** `scope window` */
 export type BudgetName = `${string} ${string}`
+
+/** A wallet, by its workspace, or a budget. */
+export type RoomName = WorkspaceId | BudgetName
+
+/** What must stay free in a room for holds that will grow. */
+export type Promised = ReadonlyMap<RoomName, bigint>
 
 export const noBudgets: readonly Budget[] = []
 const noNames: readonly BudgetName[] = []
@@ -202,12 +209,14 @@ export class BudgetCounters {
     return budgets.map((budget) => ({ ...budget, ...this.state(budgetName(budget.scopeId, budget.window)) }))
   }
 
-  /** undefined = all of them have that much room. What costs nothing needs none. */
-  refusal(budgets: readonly Budget[], room: bigint): OverBudget | undefined {
+  /** undefined = all of them have that much room beside what is promised. What costs nothing needs none. */
+  refusal(budgets: readonly Budget[], room: bigint, promised?: Promised): OverBudget | undefined {
     if (room === 0n) return undefined
     for (const { scopeId, window, cap } of budgets) {
-      const { spent, held } = this.state(budgetName(scopeId, window))
-      if (spent + held + room > cap) return { kind: 'over budget', scopeId, window, spent, held, cap }
+      const name = budgetName(scopeId, window)
+      const { spent, held } = this.state(name)
+      if (spent + held + room + (promised?.get(name) ?? 0n) > cap)
+        return { kind: 'over budget', scopeId, window, spent, held, cap }
     }
     return undefined
   }

@@ -10,7 +10,7 @@ import type { Nano } from '../kernel/money.ts'
 import type { Database } from '../store/database.ts'
 import type { RequestRow } from '../store/request-rows.ts'
 import type { Insufficient, Unavailable } from './account.ts'
-import type { Attributed, Budget, BudgetState, BudgetUse, OverBudget } from './budget.ts'
+import type { Attributed, Budget, BudgetState, BudgetUse, OverBudget, Promised } from './budget.ts'
 import type { Correction, CorrectOutcome, Funding, FundOutcome } from './fund.ts'
 import type { Transfer, TransferPage, TransferQuery } from './transfer.ts'
 
@@ -27,6 +27,8 @@ export interface HoldRequest {
   readonly amount: Nano
   /** The amount that must be free in the wallet and the spend limits. Only `amount` is held. */
   readonly requiredFree?: Nano
+  /** What must stay free beside that for other holds; absent = nothing. */
+  readonly promised?: Promised | undefined
   /** After this long the hold is reaped even if its process lives; must exceed the request's total deadline. */
   readonly lifetimeMs?: number | undefined
   /** Spend limits that must have room too; reserved and charged together with the wallet. Absent = none. */

@@ -26,7 +26,7 @@ export async function attemptRoutes(deps: AttemptRoutesDependencies, held: Held)
     plan,
     streams: stream,
     mayHedge: model.hedge && mayBeSentTwice(admitted),
-    clientTimeoutMs: clientTimeoutMs(exchange.http.headers),
+    clientTimeoutMs: clientTimeoutMs(exchange.http.headers, held.waitedMs),
     attempt: (candidate, options) => attempt(deps, held, candidate, options),
     pause: (milliseconds) => pause(deps, exchange, milliseconds),
     discard: abortReply,

@@ -358,9 +358,9 @@ export function earlyHeadersMs(headers: RequestHeaders, { areRoutesFailing = fal
     : Math.min(earlyHeadersMaxMs, shareOfTimeout(headers, clientTimeoutShare))
 }
 
-/** How long the client waits for headers, less a share for the network; undefined = it does not say. */
-export function clientTimeoutMs(headers: RequestHeaders): number | undefined {
-  const ms = shareOfTimeout(headers, clientTimeoutShare)
+/** How long the client still waits for headers, less a share for the network; undefined = it does not say. */
+export function clientTimeoutMs(headers: RequestHeaders, waitedMs = 0): number | undefined {
+  const ms = shareOfTimeout(headers, clientTimeoutShare) - waitedMs
   return ms === Number.POSITIVE_INFINITY ? undefined : ms
 }
 

@@ -7,7 +7,7 @@ import type { ExtendOutcome, Ledger, Settlement, SettleOutcome } from '../ledger
 import type { RequestRow } from '../store/request-rows.ts'
 import { createTicker } from './deadline.ts'
 import { Hold, type HoldFacts, holdAmount } from './hold.ts'
-import { Rooms } from './rooms.ts'
+import { type Place, Rooms } from './rooms.ts'
 import { growthFailure } from './stream.ts'
 
 // Holds, over a ledger that answers what the test wants.
@@ -132,6 +132,7 @@ describe('a charge', () => {
 
 describe('what a hold may still grow by', () => {
   const room = { workspaceId: 'ws_2' } as const
+  const promisedTo = (asked: Place): bigint => rooms.promisedIn(asked)?.get(asked.workspaceId) ?? 0n
   const grower = (cap: number) => {
     const facts = { ...usualFacts, cap }
     const ledger = { extend: () => ({ kind: 'held' }), release: () => ({ kind: 'released' }) } as unknown as Ledger
@@ -142,18 +143,18 @@ describe('what a hold may still grow by', () => {
 
   test('is promised to it until it has it or ends, and nothing is if it holds its cap', async () => {
     grower(4096)
-    expect(rooms.promisedIn(room)).toBe(0n)
+    expect(promisedTo(room)).toBe(0n)
     // 20,000 tokens less the first 4,096, and less another 4,096
     const hold = grower(20_000)
-    expect(rooms.promisedIn(room)).toBe(159_040n)
+    expect(promisedTo(room)).toBe(159_040n)
     hold.grow(9_216)
-    expect(rooms.promisedIn(room)).toBe(118_080n)
-    expect(rooms.promisedIn(place)).not.toBe(118_080n)
+    expect(promisedTo(room)).toBe(118_080n)
+    expect(promisedTo(place)).not.toBe(118_080n)
     const other = grower(5_000)
-    expect(rooms.promisedIn(room)).toBe(127_120n)
+    expect(promisedTo(room)).toBe(127_120n)
     await other.release(() => {})
     await hold.release(() => {})
-    expect(rooms.promisedIn(room)).toBe(0n)
+    expect(promisedTo(room)).toBe(0n)
   })
 })
 

@@ -29,7 +29,7 @@ class Recent<Value> {
 
 // ── Previous turns ──
 
-interface Turn {
+export interface Turn {
   /** Of the body, and of what was added to it. */
   readonly promptBytes: number
   readonly inputTokens: number
@@ -42,6 +42,8 @@ interface Turn {
 export interface ExpectedInput {
   readonly inputTokens: number
   readonly cachedTokens: number
+  /** What it was read from, which is given back if the request is not sent. */
+  readonly turn: Turn
 }
 
 /** A few hundred bytes each: some megabytes at most. */
@@ -59,16 +61,27 @@ export class PreviousTurns {
 
   constructor(private readonly clock: Pick<Clock, 'monotonicMs'>) {}
 
-  /** `session`: identifies workspace, model and session. `tokensPerByte`: of text that was added since, at least. */
-  expect(session: string, promptBytes: number, tokensPerByte: number): ExpectedInput | undefined {
-    const turn = before(this.#bySession.get(session), promptBytes)
+  /**
+   * Takes the turn, so that only one request counts on its cache: a caller could otherwise send many prompts at once that it says
+   * continue it. `session`: identifies workspace, model and session. `tokensPerByte`: of text that was added since, at least.
+   */
+  take(session: string, promptBytes: number, tokensPerByte: number): ExpectedInput | undefined {
+    const turns = this.#bySession.get(session) ?? []
+    const turn = before(turns, promptBytes)
     if (!turn) return undefined
+    const others = turns.filter((one) => one !== turn)
+    this.#bySession.keep(session, others)
     const perByte = Math.max(tokensPerByte, turn.inputTokens / turn.promptBytes)
     const isCached = this.clock.monotonicMs() < turn.cachedUntilMs
     return {
       inputTokens: turn.inputTokens + Math.ceil((promptBytes - turn.promptBytes) * perByte),
       cachedTokens: isCached ? Math.floor(turn.cachedTokens * cachedShare) : 0,
+      turn,
     }
+  }
+
+  giveBack(session: string, turn: Turn): void {
+    this.#bySession.keep(session, [...(this.#bySession.get(session) ?? []), turn].slice(-turnsMax))
   }
 
   learn(session: string, promptBytes: number, usage: Usage): void {

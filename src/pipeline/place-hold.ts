@@ -14,6 +14,7 @@ import {
   budgetName,
   type OverBudget,
   periodOf,
+  type RoomName,
   spendState,
   splitScope,
   tagScope,
@@ -54,7 +55,7 @@ import {
   smallestCap,
   stepTokens,
 } from './hold.ts'
-import type { ExpectedInput, PreviousTurns, UsualOutputs } from './learned.ts'
+import type { PreviousTurns, UsualOutputs } from './learned.ts'
 import { type Attempt, Blocked, type Rooms, type Turn } from './rooms.ts'
 import { type Admitted, type Held, Refusal } from './stages.ts'
 import { outputCapOf } from './usage.ts'
@@ -97,11 +98,14 @@ export async function placeHold(deps: PlaceHoldDependencies, admitted: Admitted)
   const outcome = await askLedger(deps, asked, dearest.usual, dearest.required)
   if (outcome.kind === 'held') return held(deps, admitted, asked, dearest, dearest.usual, outcome)
   if (outcome.kind === 'unavailable') return unavailable(admitted, outcome)
-  return await placeBesideOthers(deps, lowTerms(deps, admitted, dearest, asked), outcome)
+  const low = lowTerms(deps, admitted, dearest, asked)
+  const placed = await placeBesideOthers(deps, low, outcome)
+  if (placed instanceof Refusal) low.notSent()
+  return placed
 }
 
 /** What is asked of the ledger, but for the amount. */
-type AskedHold = Omit<HoldRequest, 'amount' | 'requiredFree'>
+type AskedHold = Omit<HoldRequest, 'amount' | 'requiredFree' | 'promised'>
 
 /**
  * What running streams may still take must stay free beside the hold. The growth of the hold itself, if its answer is streamed,
@@ -113,11 +117,11 @@ async function askLedger(
   { amount, growth }: HoldAmount,
   required: Nano,
 ): Promise<HoldOutcome> {
-  const mustBeFree = amount === 0n ? amount : ((required + rooms.promisedIn(asked)) as Nano)
+  const promised = amount === 0n ? undefined : rooms.promisedIn(asked)
   let outcome: HoldOutcome | undefined
   rooms.promise(asked, growth)
   try {
-    outcome = await ledger.hold({ ...asked, amount, requiredFree: mustBeFree })
+    outcome = await ledger.hold({ ...asked, amount, requiredFree: amount === 0n ? amount : required, promised })
     return outcome
   } finally {
     if (outcome?.kind !== 'held') rooms.promise(asked, -growth)
@@ -139,7 +143,8 @@ function held(
   const { exchange, limits } = admitted
   const hold = new Hold(exchange.record.id, ledger, facts, amount, factsByModel, rooms, asked)
   exchange.hold = hold
-  return { exchange, admitted, hold, limits: budgets ? { ...limits, spend: tightestSpend(budgets) } : limits }
+  const limitsLeft = budgets ? { ...limits, spend: tightestSpend(budgets) } : limits
+  return { exchange, admitted, hold, limits: limitsLeft, waitedMs: 0 }
 }
 
 /** The model for which most must be held, of those that may answer. */
@@ -309,6 +314,8 @@ interface Low {
   readonly inputTokens: number
   /** The output tokens that the answer will probably have at most. */
   readonly usualTokens: number
+  /** To be called if the request is refused: gives back what it was estimated by. */
+  notSent(): void
 }
 
 /** A hold beside those of running requests, or after some of them have ended. */
@@ -333,9 +340,10 @@ async function placeBesideOthers(deps: PlaceHoldDependencies, low: Low, refused:
   }
   const sinceMs = clock.monotonicMs()
   const ended = await rooms.wait(placed, attempt, exchange, patienceMs(exchange.http.headers))
+  const waitedMs = clock.monotonicMs() - sinceMs
   // It is not the gateway's own time.
-  exchange.record.waitedMs += clock.monotonicMs() - sinceMs
-  return ended
+  exchange.record.waitedMs += waitedMs
+  return ended instanceof Refusal ? ended : { ...ended, waitedMs }
 }
 
 const alone: Turn = { othersWait: false, isLast: false }
@@ -349,20 +357,18 @@ async function placeLowHold(
 ): Promise<Placed | Blocked<Placed>> {
   const { admitted, dearest, asked, facts } = low
   for (let last = refused; ; ) {
-    const room = spendableOf(last)
-    const promised = deps.rooms.promisedIn(asked)
-    const free = (room.amount - last.held - promised) as Nano
-    const cap = capWithin(low, free, { ...turn, isAlone: last.held === 0n && promised === 0n })
+    const free = freeOf(deps, asked, last)
+    const { amount: spendable, of } = spendableOf(last)
+    const cap = capWithin(low, free, { ...turn, isAlone: free === spendable })
     if (cap === undefined) return blockedOrRefused(low, last)
     const hold = lowHold(low, cap)
     const outcome = await askLedger(deps, asked, hold, hold.amount)
     if (outcome.kind === 'held') {
-      return held(deps, admitted, asked, { ...dearest, facts }, { ...hold, within: room.of }, outcome)
+      return held(deps, admitted, asked, { ...dearest, facts }, { ...hold, within: of }, outcome)
     }
     if (outcome.kind === 'unavailable') return unavailable(admitted, outcome)
     // Another one was faster.
-    const isTighter = spendableOf(outcome).amount - outcome.held < room.amount - last.held
-    if (!isTighter) return blockedOrRefused(low, outcome)
+    if (freeOf(deps, asked, outcome) >= free) return blockedOrRefused(low, outcome)
     last = outcome
   }
 }
@@ -372,8 +378,18 @@ function blockedOrRefused(low: Low, refused: Refused): Refusal | Blocked<Refusal
   const needed = lesser(dearest.required, lowHold(low, smallestCap(facts)).amount)
   const refusal = refusalOf(admitted, refused, needed)
   if (needed > spendableOf(refused).amount) return refusal
-  const isWallet = refused.kind === 'insufficient'
-  return new Blocked(isWallet ? asked.workspaceId : budgetName(refused.scopeId, refused.window), refusal)
+  return new Blocked(roomOf(asked, refused), refusal)
+}
+
+/** What neither requests hold nor streams were promised of the wallet or the spend limit that refused. */
+function freeOf({ rooms }: PlaceHoldDependencies, asked: AskedHold, refused: Refused): Nano {
+  const promised = rooms.promisedIn(asked)?.get(roomOf(asked, refused)) ?? 0n
+  return (spendableOf(refused).amount - refused.held - promised) as Nano
+}
+
+/** The wallet or the spend limit that refused. */
+function roomOf({ workspaceId }: AskedHold, refused: Refused): RoomName {
+  return refused.kind === 'insufficient' ? workspaceId : budgetName(refused.scopeId, refused.window)
 }
 
 /** `isAlone`: no other request holds any of the room. */
@@ -412,10 +428,14 @@ function lowTerms(
     content.recalledBytes
   const { promptBytes, mayHaveMoreThanText } = content
   const session = sessionOf(admitted, model)
+  const bySize = expectedTokens(admitted, model, ratios)
+  const continued =
+    session === undefined ? undefined : turns.take(session, promptBytes, tokensPerByte(ratios.of(model.id)))
   const expected =
-    (session === undefined ? undefined : turns.expect(session, promptBytes, tokensPerByte(ratios.of(model.id)))) ??
-    (isLongText(promptBytes, mayHaveMoreThanText) ? estimated(expectedTokens(admitted, model, ratios)) : undefined)
-  const isExpected = expected !== undefined && expected.inputTokens < strict
+    continued ?? (isLongText(promptBytes, mayHaveMoreThanText) ? { inputTokens: bySize, cachedTokens: 0 } : undefined)
+  // The turn before says nothing about images and documents that were added since.
+  const expectedInput = Math.max(expected?.inputTokens ?? 0, mayHaveMoreThanText ? bySize : 0)
+  const isExpected = expected !== undefined && expectedInput < strict
   const facts: HoldFacts = {
     ...dearest.facts,
     holdsWholeCap: true,
@@ -425,13 +445,12 @@ function lowTerms(
   const usual = Math.max(outputs.of(caller.keyId, model.id) ?? stepTokens, smallestCap(facts))
   return {
     ...{ admitted, dearest, asked, facts },
-    inputTokens: isExpected ? expected.inputTokens : strict,
+    inputTokens: isExpected ? expectedInput : strict,
     usualTokens: Math.min(facts.cap, usual),
+    notSent: () => {
+      if (session !== undefined && continued) turns.giveBack(session, continued.turn)
+    },
   }
-}
-
-function estimated(inputTokens: number): ExpectedInput {
-  return { inputTokens, cachedTokens: 0 }
 }
 
 /** Identifies the earlier turns of the conversation; undefined without a session, and where another model may answer. */

@@ -2,11 +2,8 @@
 // order in which they came, for money that running requests give back. It knows only this process; the ledger decides.
 
 import type { WorkspaceId } from '../kernel/ids.ts'
-import { type Budget, type BudgetName, budgetName, noBudgets } from '../ledger/budget.ts'
+import { type Budget, budgetName, noBudgets, type Promised, type RoomName } from '../ledger/budget.ts'
 import type { Ticker, WaitingClient, Watched } from './deadline.ts'
-
-/** A wallet or a spend limit. */
-export type RoomName = WorkspaceId | BudgetName
 
 /** The wallet and the spend limits that a request needs. */
 export interface Place {
@@ -48,13 +45,11 @@ export class Rooms {
 
   // ── Promises ──
 
-  /** The most that running streams may still take of one of these rooms. */
-  promisedIn(place: Place): bigint {
-    if (this.#promised.size === 0) return 0n
-    return roomsOf(place).reduce((most, room) => {
-      const promised = this.#promised.get(room) ?? 0n
-      return promised > most ? promised : most
-    }, 0n)
+  /** What running streams may still take of these rooms; undefined = nothing. */
+  promisedIn(place: Place): Promised | undefined {
+    if (this.#promised.size === 0) return undefined
+    const promised = roomsOf(place).map((room) => [room, this.#promised.get(room) ?? 0n] as const)
+    return new Map(promised.filter(([, amount]) => amount > 0n))
   }
 
   /** What a running stream may still take changes by so much. */
@@ -155,21 +150,31 @@ class Line {
     if (wasFirst) void this.serve()
   }
 
-  /** Lets one after the other try, until one does not fit. */
+  /** Lets one after the other try. Only here do they try, so that none tries twice at the same time. */
   async serve(): Promise<void> {
     this.#isCalled = true
     if (this.#isServing) return
     this.#isServing = true
     while (this.#isCalled) {
       this.#isCalled = false
-      for (let [first] = this.#waiters; first; [first] = this.#waiters) {
-        const blockedBy = await first.tryNow(this.#waiters.length > 1)
-        if (blockedBy === this.room) break
-        this.#remove(first)
-        if (blockedBy !== undefined) first.enter(this.lines.find(blockedBy))
-      }
+      await this.#serveAll()
     }
     this.#isServing = false
+  }
+
+  /** Behind one that does not fit, only those try whose patience is over. */
+  async #serveAll(): Promise<void> {
+    let isBlocked = false
+    for (const waiter of [...this.#waiters]) {
+      if (isBlocked && !waiter.isDue) continue
+      const blockedBy = await waiter.tryNow(this.#waiters.length > 1)
+      if (blockedBy === this.room) {
+        isBlocked = true
+        continue
+      }
+      this.#remove(waiter)
+      if (blockedBy !== undefined) waiter.enter(this.lines.find(blockedBy))
+    }
   }
 
   #remove(waiter: Waited): void {
@@ -181,6 +186,8 @@ class Line {
 }
 
 interface Waited {
+  /** Its patience is over: the next try is its last one. */
+  readonly isDue: boolean
   enter(line: Line): void
   /** Returns the room that is in its way; undefined = it waits no longer. */
   tryNow(othersWait: boolean): Promise<RoomName | undefined>
@@ -192,8 +199,11 @@ class Waiter<Outcome> implements Watched, Waited {
   untilMs = Number.POSITIVE_INFINITY
   readonly #end = Promise.withResolvers<Outcome>()
   #line: Line | undefined
+  isDue = false
   #ticks = 0
   #isTrying = false
+  /** The client left, or the gateway stops, during a try: that decides. */
+  #isLeaving = false
   #isOver = false
 
   constructor(
@@ -213,7 +223,9 @@ class Waiter<Outcome> implements Watched, Waited {
 
   async tryNow(othersWait: boolean): Promise<RoomName | undefined> {
     if (this.#isOver) return undefined
-    await this.#try({ othersWait, isLast: false })
+    const isLast = this.isDue
+    await this.#try({ othersWait, isLast })
+    if (!this.#isOver && (isLast || this.#isLeaving)) this.#finish(this.blocked.otherwise)
     return this.#isOver ? undefined : this.blocked.room
   }
 
@@ -221,19 +233,17 @@ class Waiter<Outcome> implements Watched, Waited {
     if (this.#isOver || this.#isTrying) return
     this.client.connection.keepOpen()
     if (this.client.clientGone.aborted) return this.expire()
-    if (nowMs >= this.untilMs) return void this.#tryLast()
-    if (++this.#ticks % pollTicks === 0 && this.#line?.isFirst(this)) void this.#line.serve()
+    this.isDue = nowMs >= this.untilMs
+    const isPoll = ++this.#ticks % pollTicks === 0 && this.#line?.isFirst(this)
+    if (this.isDue || isPoll) void this.#line?.serve()
   }
 
-  /** The client has left, or the gateway stops. */
+  /** The client has left, or the gateway stops. A try that is running may still get a hold, which the client's absence ends. */
   expire(): void {
+    this.#isLeaving = true
+    if (this.#isTrying) return
     this.#finish(this.blocked.otherwise)
     this.#line?.leave(this)
-  }
-
-  async #tryLast(): Promise<void> {
-    await this.#try({ othersWait: false, isLast: true })
-    this.expire()
   }
 
   async #try(turn: Turn): Promise<void> {

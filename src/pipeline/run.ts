@@ -151,7 +151,7 @@ export function createRunRequest(
   async function answerStreamed(held: Held, replying: Promise<Reply | NoReply>): Promise<Answer> {
     const { exchange, limits } = held
     const { headers: sent } = exchange.http
-    const startedMs = clock.monotonicMs()
+    const startedMs = clock.monotonicMs() - held.waitedMs
     let reply = await untilDeadline(startedMs + earlyHeadersMs(sent), replying, ticker)
     const laterMs = startedMs + earlyHeadersMs(sent, { areRoutesFailing: true })
     if (reply === 'not yet' && exchange.attempts.hasFailed && clock.monotonicMs() < laterMs)

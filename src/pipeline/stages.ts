@@ -55,6 +55,8 @@ export interface Held {
   readonly hold: Hold
   /** With the tightest spend limit before this request. */
   readonly limits: LimitViews
+  /** How long it waited for money that running requests held. The client's patience began before. */
+  readonly waitedMs: number
 }
 
 /** Why a request is not sent to any provider. */

@@ -38,8 +38,8 @@ export const mutations: readonly Mutation[] = [
     edits: [
       {
         file: 'ledger/embedded/embedded-ledger.ts',
-        from: /if \(posted - reserved < needed\)/,
-        to: 'if (posted < needed)',
+        from: /if \(posted - reserved < needed \+ kept\)/,
+        to: 'if (posted < needed + kept)',
       },
     ],
   },

@@ -22,6 +22,7 @@ import {
   isWindowPast,
   noBudgets,
   type OverBudget,
+  type Promised,
   seedRoundMs,
 } from '../budget.ts'
 import { clean, cleanMs } from '../clean.ts'
@@ -199,7 +200,7 @@ function heldBeforeCost({ amount, covered }: WalletHold): bigint {
   return amount - covered
 }
 
-type HoldTerms = Pick<HoldRequest, 'requestId' | 'workspaceId' | 'amount' | 'requiredFree' | 'budgets'>
+type HoldTerms = Pick<HoldRequest, 'requestId' | 'workspaceId' | 'amount' | 'requiredFree' | 'promised' | 'budgets'>
 
 type Reservation = Held | Insufficient | OverBudget
 
@@ -231,7 +232,7 @@ export class WalletBook {
 
   /** `expiresAtMs`: by the monotonic clock, because a clock that is set must end no hold. */
   hold(terms: HoldTerms, now: number, expiresAtMs: number): Reservation {
-    const { requestId, workspaceId, amount, requiredFree = amount, budgets = noBudgets } = terms
+    const { requestId, workspaceId, amount, requiredFree = amount, promised, budgets = noBudgets } = terms
     assert(amount >= 0n, 'a hold is not negative')
     assert(!this.#holds.has(requestId), `${requestId} holds already`)
     const hold: WalletHold = {
@@ -249,7 +250,7 @@ export class WalletBook {
       settling: undefined,
     }
     const uses = budgets.length === 0 ? undefined : this.budgets.uses(budgets)
-    const reservation = this.#reserve(hold, amount, requiredFree)
+    const reservation = this.#reserve(hold, amount, requiredFree, promised)
     if (reservation.kind !== 'held') return reservation
     this.#holds.set(requestId, hold)
     return uses ? { kind: 'held', budgets: uses } : reservation
@@ -337,11 +338,13 @@ export class WalletBook {
     return hold?.charge === undefined ? hold : undefined
   }
 
-  #reserve(hold: WalletHold, amount: bigint, requiredFree = amount): Reservation {
+  #reserve(hold: WalletHold, amount: bigint, requiredFree = amount, promised?: Promised): Reservation {
     const { posted, held: reserved } = hold.balance
     const needed = requiredFree > amount ? requiredFree : amount
-    if (posted - reserved < needed) return { kind: 'insufficient', posted: posted as Nano, held: reserved as Nano }
-    const over = this.budgets.refusal(hold.budgets, needed)
+    const kept = promised?.get(hold.workspaceId) ?? 0n
+    if (posted - reserved < needed + kept)
+      return { kind: 'insufficient', posted: posted as Nano, held: reserved as Nano }
+    const over = this.budgets.refusal(hold.budgets, needed, promised)
     if (over) return over
     this.#add(hold, amount)
     return granted

@@ -7,8 +7,8 @@ import { insertList } from '../../store/insert-rows.ts'
 import { HourSums, type RequestRow, requestValues, writeHours } from '../../store/request-rows.ts'
 import type { Sql } from '../../store/sql.ts'
 import { type WalletId, walletOf } from '../account.ts'
-import { type Budget, budgetNames, noBudgets } from '../budget.ts'
-import type { HoldOutcome, SettleOutcome } from '../ledger.ts'
+import { budgetNames, noBudgets } from '../budget.ts'
+import type { HoldOutcome, HoldRequest, SettleOutcome } from '../ledger.ts'
 import { chargedRow, dueOf, readSettled } from '../settlement.ts'
 import { type Demand, grantAll, type MoveOutcome, moveBalances, type WalletMove } from './balances.ts'
 import {
@@ -118,23 +118,34 @@ function addEnd(move: WalletMove, operation: SharedOperation, { amount, budgets 
 function demandOf(operation: SharedOperation, hold: EndedHold | undefined): Demand | undefined {
   switch (operation.kind) {
     case 'hold':
-      return reservation(operation.request.amount, operation.request.budgets, operation.request.requiredFree)
+      return reservation(operation.request)
     case 'extend':
-      return reservation(operation.more, operation.budgets)
+      return reservation({ amount: operation.more, budgets: operation.budgets })
     case 'settle': {
       const amount = dueOf(operation.settlement) - (hold?.amount ?? 0n)
       if (amount <= 0n) return undefined
-      return { amount, requiredFree: amount, takes: 'posted', caps: operation.budgets, budgets: hold?.budgets ?? [] }
+      const caps = operation.budgets
+      return { amount, requiredFree: amount, kept: 0n, takes: 'posted', caps, budgets: hold?.budgets ?? [] }
     }
     default:
       return undefined
   }
 }
 
-function reservation(amount: bigint, caps: readonly Budget[] = noBudgets, requiredFree = amount): Demand {
+type Reserved = Pick<HoldRequest, 'amount' | 'requiredFree' | 'promised' | 'budgets'> & Partial<HoldRequest>
+
+function reservation({
+  workspaceId,
+  amount,
+  requiredFree = amount,
+  promised,
+  budgets: caps = noBudgets,
+}: Reserved): Demand {
   return {
     amount,
     requiredFree: requiredFree > amount ? requiredFree : amount,
+    kept: (workspaceId && promised?.get(workspaceId)) ?? 0n,
+    promised,
     takes: 'held',
     caps,
     budgets: budgetNames(caps),

@@ -15,6 +15,7 @@ import {
   type BudgetUse,
   budgetName,
   type OverBudget,
+  type Promised,
   splitBudgetName,
 } from '../budget.ts'
 
@@ -23,6 +24,9 @@ export interface Demand {
   readonly amount: bigint
   /** How much must be free in the wallet and below each cap: at least the amount. */
   readonly requiredFree: bigint
+  /** What must stay free in the wallet beside that, and in each budget. */
+  readonly kept: bigint
+  readonly promised?: Promised | undefined
   /** `posted`: it leaves the wallet at once (the rest of a charge). `held`: it is reserved. */
   readonly takes: 'posted' | 'held'
   /** Spend limits that must have room too. */
@@ -83,7 +87,8 @@ async function moveGuarded(sql: Sql, move: WalletMove): Promise<MoveOutcome> {
   const taken = charged + sumOf(demands, 'posted')
   const wanted = sumOf(demands, 'held')
   // Enough for any order of the demands: all of them are taken, and each still finds its own margin free.
-  const requiredFree = wanted + demands.reduce((max, demand) => larger(max, demand.requiredFree - demand.amount), 0n)
+  const requiredFree =
+    wanted + demands.reduce((max, demand) => larger(max, demand.requiredFree + demand.kept - demand.amount), 0n)
   const [row] = await sql<BalanceRow>`UPDATE balances SET posted = posted - ${taken}, held = held - ${freed} + ${wanted}
     WHERE account_id = ${wallet} AND posted - ${taken} - (held - ${freed}) >= ${requiredFree} RETURNING posted, held`
   if (row) return grantAll(demands, row)
@@ -141,7 +146,7 @@ function decideMove({ charged, freed, demands, budgetEnds }: WalletMove, row: Ba
   const inPart = new Map<Demand, bigint>()
   const overBudget = new Map<Demand, OverBudget>()
   for (const demand of demands) {
-    const { amount, requiredFree, budgets } = demand
+    const { amount, requiredFree, kept, promised, budgets } = demand
     if (demand.takes === 'posted') {
       const free = larger(posted - held, 0n)
       const paid = counters.within(demand.caps, free < amount ? free : amount)
@@ -151,8 +156,8 @@ function decideMove({ charged, freed, demands, budgetEnds }: WalletMove, row: Ba
       counters.spend(budgets, paid)
       continue
     }
-    if (posted - held < requiredFree) continue
-    const over = counters.refusal(demand.caps, requiredFree)
+    if (posted - held < requiredFree + kept) continue
+    const over = counters.refusal(demand.caps, requiredFree, promised)
     if (over) {
       overBudget.set(demand, over)
       continue
