@@ -302,7 +302,7 @@ test('requests: a failed request is followed to its cause in the panel, and the 
   await fact(page, 'Cause').waitFor()
   expect(await fact(page, 'Cause').textContent()).toBe('every route failed')
   await expectSound(page)
-  await page.locator('.side-panel').getByRole('link', { name: 'no route available' }).click()
+  await page.locator('.side-panel').getByRole('link', { name: 'every route failed' }).click()
   await page.waitForSelector('.side-panel', { state: 'detached' })
   await page.locator('tbody tr').nth(1).waitFor({ state: 'detached' })
   expect(await page.locator('tbody tr').evaluateAll((rows) => rows.map((each) => each.dataset.row))).toEqual([
