@@ -119,7 +119,8 @@ test('S2: the guard checks every call: an address that has become private is not
     for (const surface of allSurfaces) {
       const reply = await tenancy.generate(surface, key, 'own/model')
       // It may pass, which is a 404 on the two endpoints of the specification only.
-      const expected = surface.name === 'chat' || surface.name === 'messages' ? [404, 'NOT_FOUND'] : [503, 'UNAVAILABLE']
+      const expected =
+        surface.name === 'chat' || surface.name === 'messages' ? [404, 'NOT_FOUND'] : [503, 'UNAVAILABLE']
       expect([narrower, reply.status, failureOf(surface, reply)[0]]).toEqual([narrower, ...expected])
       expect(reply.text).not.toContain(canary.url)
     }
