@@ -211,7 +211,7 @@ function eachTokenLine(counts: TokenCounts, rates: Rates, add: AddLine): void {
   for (const { bucket, count, parts } of wholesWithParts) {
     const whole = counts[count] ?? 0
     let rest = whole
-    // What is in no part comes first.
+    // The units that are in no part come first.
     for (const part of parts) rest -= partUnits(part, counts, rates, rest)
     if (rest > 0) add(bucket, rest, rates[bucket])
     if (rest === whole) continue

@@ -52,7 +52,7 @@ function onlyOne(all: readonly Named[], wanted: string, what: string, listing: s
   throw usageRefusal(`there are several of this name; give the id:${shownChoices(named)}`, listing)
 }
 
-/** What an id or a name means that may be of a workspace, a project or a key. */
+/** The id of a workspace, a project or a key that is given by id or by name. */
 export async function findHolder(api: ApiClient, wanted: string): Promise<string> {
   if (/^(ws|prj|key)_/.test(wanted)) return wanted
   const [keys, workspaces] = await Promise.all([api.list('listKeys', {}), api.list('listWorkspaces', {})])

@@ -47,7 +47,7 @@ export function listen(options: ServerOptions) {
   }
 }
 
-/** What the process itself has open: about 30 with the embedded database, 40 with PostgreSQL and Redis. */
+/** Files that the process itself has open: about 30 with the embedded database, 40 with PostgreSQL and Redis. */
 const ownFiles = 64
 /** The share of connections that requests leave to probes and to clients that are still sending. */
 const reservedShare = 1 / 8

@@ -155,6 +155,9 @@ describe('what a hold may still grow by', () => {
     await other.release(() => {})
     await hold.release(() => {})
     expect(promisedTo(room)).toBe(0n)
+    // An extension that was under way when it ended.
+    hold.grow(18_432)
+    expect(promisedTo(room)).toBe(0n)
   })
 })
 

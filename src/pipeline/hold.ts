@@ -109,6 +109,7 @@ export class Hold {
   #outputTokensMax: number
   /** What it may still grow by, which no other hold may take. */
   #promised: bigint
+  #hasEnded = false
   #refusal: Exclude<Growth, 'enough'> | undefined
   #growing: Promise<void> | undefined
 
@@ -203,12 +204,15 @@ export class Hold {
   }
 
   #ended(): void {
+    this.#hasEnded = true
     this.rooms.promise(this.place, -this.#promised)
     this.#promised = 0n
     this.rooms.freed(this.place)
   }
 
   #promiseGrowth(): void {
+    // Nothing would take the promise of a late extension back.
+    if (this.#hasEnded) return
     const { facts, initial } = this
     const isWhole = this.#outputTokens >= this.#outputTokensMax
     if (isWhole && this.#promised === 0n) return

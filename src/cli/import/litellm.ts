@@ -141,7 +141,7 @@ const reasons: Readonly<Record<string, string>> = {
 const callers = (names: readonly unknown[]) => `callers can send "models": ${JSON.stringify(names)}`
 const chosen = (names: readonly unknown[]) => `callers choose one, such as ${JSON.stringify(names.at(1))}`
 
-/** What to do instead, by the names of a model and those that follow it. */
+/** The advice for each kind of fallback; `names`: the model, then its fallbacks. */
 const fallbacks: Readonly<Record<string, (names: readonly unknown[]) => string>> = {
   fallbacks: (names) => `${callers(names)}; a model has no fallbacks of its own`,
   default_fallbacks: (names) => `${callers(names)}; there are no fallbacks for all models`,
@@ -208,7 +208,7 @@ function importSetting(draft: Draft, section: string, name: string, setting: unk
 
 type Deployment = NonNullable<z.output<typeof fileSchema>['model_list']>[number]
 
-/** What is known of a deployment before its provider is. */
+/** A deployment whose provider is not decided yet. */
 interface Found {
   readonly prefix: string
   readonly host: Host
