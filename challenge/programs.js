@@ -1,0 +1,189 @@
+// Starting and ending programs: gateways, and the databases and caches that they need. Whatever was started is ended with
+// this process.
+
+import { spawn, spawnSync } from 'node:child_process'
+import { chmodSync, chownSync, existsSync, mkdirSync, openSync, readdirSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+/** @typedef {import('node:child_process').ChildProcess} ChildProcess */
+
+/** @type {Set<ChildProcess>} */
+const running = new Set()
+
+process.on('exit', () => {
+  for (const child of running) signal(child, 'SIGKILL')
+})
+for (const name of /** @type {const} */ (['SIGINT', 'SIGTERM'])) process.on(name, () => process.exit(1))
+
+/**
+ * With a process group of its own, because some gateways are several processes.
+ *
+ * @param {string[]} command
+ * @param {{ folder: string, log: string, env?: Record<string, string>, uid?: number | undefined }} options
+ */
+export function launch([program = '', ...args], { folder, log, env = {}, uid }) {
+  const output = openSync(join(folder, `${log}.log`), 'a')
+  const child = spawn(program, args, {
+    cwd: folder,
+    detached: true,
+    stdio: ['ignore', output, output],
+    env: { ...process.env, ...env },
+    ...(uid === undefined ? {} : { uid, gid: uid }),
+  })
+  running.add(child)
+  child.on('error', (error) => console.error(`${program}: ${error.message}`))
+  child.on('exit', () => running.delete(child))
+  return child
+}
+
+/** @param {ChildProcess} child @param {NodeJS.Signals} name */
+export function signal(child, name) {
+  if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return
+  try {
+    process.kill(-child.pid, name)
+  } catch {
+    // It has ended meanwhile.
+  }
+}
+
+/** Ends it by this signal, and by force if that does not help. @param {ChildProcess} child @param {NodeJS.Signals} name */
+export async function end(child, name, patienceMs = 20_000) {
+  signal(child, name)
+  const force = setTimeout(() => signal(child, 'SIGKILL'), patienceMs)
+  while (child.exitCode === null && child.signalCode === null) await sleep(20)
+  clearTimeout(force)
+}
+
+/**
+ * Below the ports that systems give to outgoing connections: one of those could be taken while its server is down.
+ *
+ * @returns {Promise<number>}
+ */
+export async function freePort() {
+  for (;;) {
+    const port = 10_000 + Math.floor(Math.random() * 20_000)
+    if (await isFree(port)) return port
+  }
+}
+
+/** @param {number} port @returns {Promise<boolean>} */
+function isFree(port) {
+  return new Promise((resolve) => {
+    const server = createServer()
+    server.on('error', () => resolve(false))
+    server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)))
+  })
+}
+
+/**
+ * @template Value
+ * @param {string} what
+ * @param {() => Promise<Value | undefined | false>} check
+ * @returns {Promise<Value>}
+ */
+export async function waitFor(what, check, patienceMs = 180_000) {
+  const deadline = Date.now() + patienceMs
+  /** @type {unknown} */
+  let problem
+  while (Date.now() < deadline) {
+    try {
+      const value = await check()
+      if (value) return value
+    } catch (thrown) {
+      problem = thrown
+    }
+    await sleep(100)
+  }
+  throw new Error(`waited in vain for ${what}`, { cause: problem })
+}
+
+/** Whether an address answers with success. @param {string} url */
+export async function answers(url) {
+  return (await fetch(url)).ok
+}
+
+/** @param {string} name */
+export function hasProgram(name) {
+  return spawnSync('sh', ['-c', `command -v "${name}"`]).status === 0
+}
+
+/** A server that can be made to stand still, as on a machine that is short of everything. */
+class Server {
+  /** @param {ChildProcess} child @param {string} url */
+  constructor(child, url) {
+    this.child = child
+    this.url = url
+  }
+
+  pause() {
+    signal(this.child, 'SIGSTOP')
+  }
+
+  resume() {
+    signal(this.child, 'SIGCONT')
+  }
+
+  async stop() {
+    this.resume()
+    await end(this.child, 'SIGINT')
+  }
+}
+
+const debianPostgres = '/usr/lib/postgresql'
+
+/** The folder of PostgreSQL's programs; undefined = it is not installed. */
+export function findPostgres() {
+  if (hasProgram('initdb') && hasProgram('postgres')) return ''
+  if (!existsSync(debianPostgres)) return undefined
+  const versions = readdirSync(debianPostgres).sort((a, b) => Number(b) - Number(a))
+  const newest = versions.find((version) => existsSync(join(debianPostgres, version, 'bin/initdb')))
+  return newest && `${join(debianPostgres, newest, 'bin')}/`
+}
+
+/** PostgreSQL with its defaults: every commit is synced. It refuses to run as root. @param {string} folder */
+export async function startPostgres(folder) {
+  const programs = findPostgres()
+  if (programs === undefined) throw new Error('PostgreSQL is not installed')
+  const home = join(folder, 'postgres')
+  mkdirSync(home, { recursive: true })
+  // Its own user has to reach its folder.
+  chmodSync(folder, 0o755)
+  const isRoot = process.getuid?.() === 0
+  const uid = isRoot ? Number(spawnSync('id', ['-u', 'postgres']).stdout.toString()) : undefined
+  if (uid !== undefined) chownSync(home, uid, uid)
+  const port = await freePort()
+  const options = { cwd: home, ...(uid === undefined ? {} : { uid, gid: uid }) }
+  const made = spawnSync(`${programs}initdb`, ['-D', join(home, 'data'), '-U', 'challenge', '--auth=trust'], options)
+  if (made.status !== 0) throw new Error(`initdb: ${made.stderr}`)
+  const command = [
+    `${programs}postgres`,
+    '-D',
+    join(home, 'data'),
+    '-p',
+    `${port}`,
+    '-k',
+    home,
+    '-c',
+    'max_connections=300',
+  ]
+  const child = launch(command, { folder: home, log: 'postgres', uid })
+  const ready = () =>
+    spawnSync(`${programs}pg_isready`, ['-h', '127.0.0.1', '-p', `${port}`, '-U', 'challenge']).status === 0
+  await waitFor('PostgreSQL', async () => ready())
+  return new Server(child, `postgres://challenge@127.0.0.1:${port}/postgres`)
+}
+
+/** @param {string} folder */
+export async function startRedis(folder) {
+  const port = await freePort()
+  const command = ['redis-server', '--port', `${port}`, '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no']
+  const child = launch(command, { folder, log: 'redis' })
+  const ping = () =>
+    spawnSync('redis-cli', ['-p', `${port}`, 'ping'])
+      .stdout?.toString()
+      .trim() === 'PONG'
+  await waitFor('Redis', async () => ping())
+  return new Server(child, `redis://127.0.0.1:${port}`)
+}
