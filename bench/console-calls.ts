@@ -10,6 +10,8 @@ export interface PageCalls {
   readonly readsLog?: true
 }
 
+export const benchPriceList = 'retail'
+
 /** Pages of the lists are as long as the console's. */
 export const pageLength = 50
 const dayMs = 86_400_000
@@ -48,7 +50,11 @@ export async function pageCalls(read: Read, tenant: Tenant | undefined): Promise
   })
   const histogram = (days: number, more: string): PageCalls => ({
     page: `requests, histogram and facets of ${days} days${more && `, ${more.slice(1)}`}`,
-    paths: [series(days, more), `/api/requests/facets?from=${ago(days)}${more}`, list(more)],
+    paths: [
+      series(days, `&group_by=cause${more}`),
+      `/api/requests/facets?from=${ago(days)}${more}`,
+      list(`&from=${ago(days)}${more}`),
+    ],
     readsLog: true,
   })
   return [
@@ -59,6 +65,8 @@ export async function pageCalls(read: Read, tenant: Tenant | undefined): Promise
     histogram(1, ''),
     histogram(30, ''),
     histogram(30, '&outcome=failed'),
+    { page: 'requests of a day, by cost', paths: [list(`&from=${ago(1)}&sort=cost`)], readsLog: true },
+    { page: 'requests of 30 days, by cost', paths: [list(`&from=${ago(30)}&sort=cost`)], readsLog: true },
     { page: 'catalog', paths: ['/'] },
     { page: 'catalog, again when something changed', paths: ['/catalog/entries'] },
     { page: 'model', paths: ['/catalog/sandbox/echo'] },
@@ -94,7 +102,25 @@ export async function pageCalls(read: Read, tenant: Tenant | undefined): Promise
     { page: 'wallet', paths: [`${workspace}/wallet`, `${workspace}/transfers?limit=${pageLength}`] },
     { page: 'wallet, older transfers', paths: [`${workspace}/transfers?limit=${pageLength}&cursor=${middle}`] },
     { page: 'wallet as a file, the first part', paths: [`${workspace}/transfers?limit=200`] },
-    { page: 'providers', paths: ['/api/catalog', workspace, `${workspace}/credentials`] },
-    { page: 'settings and audit log', paths: ['/api/workspaces', '/api/audit?limit=50'] },
+    {
+      page: 'providers',
+      paths: [
+        ...['/api/providers', '/api/providers/history?period=24h', '/api/config/file', '/api/catalog'],
+        ...[workspace, `${workspace}/credentials`, report(7, '&group_by=provider')],
+      ],
+    },
+    {
+      page: 'one provider',
+      paths: [
+        ...['/api/providers', '/api/providers/acme', '/api/providers/history?period=24h', '/api/config/file'],
+        ...['/api/catalog', `${workspace}/credentials`, report(7, '&group_by=provider')],
+      ],
+    },
+    { page: 'margin, 30 days, by day', paths: [`/api/margin?from=${ago(30)}&group_by=day`, '/api/price-lists'] },
+    { page: 'price list', paths: [`/api/price-lists/${benchPriceList}`] },
+    { page: 'alerts', paths: ['/api/alerts?limit=50', '/api/alert-rules', '/api/webhooks', '/api/deliveries'] },
+    { page: 'people', paths: ['/api/members', '/api/invitations'] },
+    { page: 'settings', paths: ['/api/workspaces', '/api/config'] },
+    { page: 'audit log', paths: ['/api/audit?limit=50'] },
   ]
 }

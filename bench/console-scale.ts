@@ -1,34 +1,56 @@
 // How long the gateway takes for what each page asks of it, with a small log and with a large one, on both engines: the
 // pages must not become slow with success. Two gateways are asked in turns, so that the machine's moods meet both; and both
-// logs are made so that every list fills its page, because an empty list is no measure for a full one.
+// logs are made so that every list fills its page, because an empty list is no measure for a full one. Then the documents of
+// all pages, and how many elements they have once they are loaded in a browser. Both gateways have many models in their file.
 
-import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { systemClock } from '../src/kernel/clock.ts'
+import { openBrowser, openContext } from '../test/parts/browser.ts'
 import { findPostgresPrograms, sharedPostgres } from '../test/parts/postgres.ts'
 import { refuseOptions, scriptOptions } from '../test/parts/script-options.ts'
-import { type PageCalls, pageCalls, pageLength } from './console-calls.ts'
+import { allPages, type ListedPage } from '../test/web/all-pages.ts'
+import { benchPriceList, type PageCalls, pageCalls, pageLength } from './console-calls.ts'
 import { type Launched, launch } from './contenders/launch.ts'
-import { seedLog, type Tenant } from './seed-log.ts'
+import { seededModel, seedLog, type Tenant } from './seed-log.ts'
 import { median } from './statistics.ts'
 
 const usage = `npm run bench:console-scale -- [options]
   --requests N    rows of the large log (1000000); it has a charge for every tenth
   --rounds N      how often each page is loaded (21)
+  --models N      in the configuration file (1000)
   --engine NAME   sqlite or postgres; both by default`
 
 const smallRequests = 1_000
 const ratioMax = 3
 /** For each call of a page that sums up a log of 100,000 requests. */
 const callMsMax = 300
+/** For the document of a page. */
+const documentMsMax = 300
+const elementsMax = 2_000
+/** With a thousand models in its file, on a busy machine. */
+const startMsMax = 120_000
 const engines = ['sqlite', 'postgres'] as const
 type Engine = (typeof engines)[number]
 
 interface Gate {
   readonly launched: Launched
   readonly pages: readonly PageCalls[]
+  readonly listed: readonly ListedPage[]
   readonly token: string
+}
+
+interface Measured {
+  readonly timings: readonly Timing[]
+  readonly documents: readonly DocumentMeasure[]
+}
+
+interface DocumentMeasure {
+  readonly name: string
+  readonly ms: number
+  /** undefined = there is no browser. */
+  readonly elements: number | undefined
 }
 
 interface Timing {
@@ -46,13 +68,14 @@ interface Timing {
 async function main(): Promise<number> {
   const values = scriptOptions(usage, {
     requests: { type: 'string', default: '1000000' },
+    models: { type: 'string', default: '1000' },
     rounds: { type: 'string', default: '21' },
     engine: { type: 'string' },
   })
   const wanted = engines.filter((engine) => values.engine === undefined || values.engine === engine)
-  const [requests, rounds] = [Number(values.requests), Number(values.rounds)]
-  if (wanted.length === 0 || !Number.isInteger(requests) || !Number.isInteger(rounds) || rounds < 1) {
-    return refuseOptions('--requests and --rounds take whole numbers, --engine sqlite or postgres', usage)
+  const [requests, rounds, models] = [Number(values.requests), Number(values.rounds), Number(values.models)]
+  if (wanted.length === 0 || ![requests, rounds, models].every(Number.isInteger) || rounds < 1) {
+    return refuseOptions('--requests, --rounds and --models take whole numbers, --engine sqlite or postgres', usage)
   }
   let isSlow = false
   let isUnfair = false
@@ -61,9 +84,10 @@ async function main(): Promise<number> {
       console.log('postgres: skipped, it is not installed')
       continue
     }
-    const timings = await measureEngine(engine, requests, rounds)
+    const { timings, documents } = await measureEngine(engine, { requests, rounds, models })
     console.log(`\n${engine}, medians of ${rounds} rounds in turns, milliseconds\n\n${table(timings, requests)}`)
-    isSlow ||= timings.some((timing) => isTooSlow(timing, requests))
+    console.log(`\n${engine}, documents with the large log and ${models} models\n\n${documentTable(documents)}`)
+    isSlow ||= timings.some((timing) => isTooSlow(timing, requests)) || documents.some(isTooLarge)
     isUnfair ||= timings.some(({ smallRows, largeRows }) => smallRows !== largeRows)
   }
   if (isUnfair) console.log('\nsome page shows more of one log than of the other, which makes its ratio worthless')
@@ -71,16 +95,23 @@ async function main(): Promise<number> {
   return isSlow || isUnfair ? 1 : 0
 }
 
-async function measureEngine(engine: Engine, requests: number, rounds: number): Promise<readonly Timing[]> {
+interface Sizes {
+  readonly requests: number
+  readonly rounds: number
+  readonly models: number
+}
+
+async function measureEngine(engine: Engine, { requests, rounds, models }: Sizes): Promise<Measured> {
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-console-scale-'))
   const gates: Gate[] = []
   try {
     for (const [name, count] of [['small', smallRequests] as const, ['large', requests] as const]) {
       const url = engine === 'postgres' ? await (await sharedPostgres()).createDatabase() : undefined
-      gates.push(await openGate({ folder, name: `${engine}-${name}`, url, requests: count }))
+      gates.push(await openGate({ folder, name: `${engine}-${name}`, url, requests: count, models }))
     }
     const [small, large] = gates
-    return small && large ? await ask(small, large, rounds) : []
+    if (!small || !large) throw new Error('two gateways are needed')
+    return { timings: await ask(small, large, rounds), documents: await measureDocuments(large, rounds) }
   } finally {
     for (const { launched } of gates) await launched.stop()
     rmSync(folder, { recursive: true, force: true })
@@ -93,13 +124,17 @@ interface GatePlan {
   readonly name: string
   readonly url: string | undefined
   readonly requests: number
+  readonly models: number
 }
 
 /** Tenants are made by a running gateway; the log is written while it is away. */
-async function openGate({ folder, name, url, requests }: GatePlan): Promise<Gate> {
+async function openGate({ folder, name, url, requests, models }: GatePlan): Promise<Gate> {
   const dataFolder = join(folder, name)
   mkdirSync(dataFolder, { mode: 0o700 })
+  const configPath = join(folder, `${name}.yaml`)
+  writeFileSync(configPath, configText(models))
   const environment = {
+    TOLLGATE_CONFIG: configPath,
     TOLLGATE_PORT: '0',
     TOLLGATE_DATA: dataFolder,
     TOLLGATE_LOG: 'json',
@@ -107,7 +142,7 @@ async function openGate({ folder, name, url, requests }: GatePlan): Promise<Gate
   }
   const start = async (): Promise<Launched> => {
     const command = [join(import.meta.dir, '..', 'bin', 'tollgate')]
-    const launched = await launch({ name, folder, command, environment })
+    const launched = await launch({ name, folder, command, environment, startMsMax })
     if ('failed' in launched) throw new Error(`the gateway ${launched.failed}`)
     return launched
   }
@@ -128,11 +163,45 @@ async function openGate({ folder, name, url, requests }: GatePlan): Promise<Gate
   })
   const launched = await start()
   const read = (path: string) => call(launched.port, token, 'GET', path)
-  return { launched, token, pages: await pageCalls(read, tenants[0]) }
+  return { launched, token, pages: await pageCalls(read, tenants[0]), listed: await listPages(read, tenants[0]) }
+}
+
+/** The provider is never called. */
+function configText(models: number): string {
+  const declared = Array.from({ length: models }, (_, at) => {
+    const route = `{ provider: acme, model: model-${at}-v1, cost: { input: "0.80", output: "1.60" } }`
+    return `  - { id: ${seededModel(at)}, price: { input: "1.00", output: "2.00" }, routes: [${route}] }`
+  })
+  const provider = '  - { id: acme, dialect: openai-chat, base_url: "http://127.0.0.1:1/v1", api_key: never-called }'
+  return ['providers:', provider, 'models:', ...declared, ''].join('\n')
+}
+
+/** The pages that operators and visitors open, except the documentation, which has no data. */
+// biome-ignore lint/suspicious/noExplicitAny: answers of the gateway's own API, of which only ids are read
+async function listPages(read: (path: string) => Promise<any>, tenant: Tenant | undefined) {
+  if (!tenant) throw new Error('there is no tenant to look at')
+  const { workspaceId, projectId, keyId } = tenant
+  const request = (await read(`/api/requests?limit=1&workspace_id=${workspaceId}`)).data[0].id
+  const topUp = (await read(`/api/workspaces/${workspaceId}/transfers?limit=1&kind=topup`)).data[0].id
+  const month = new Date(systemClock.now()).toISOString().slice(0, 7)
+  const things = {
+    workspaceId,
+    projectId,
+    keyId,
+    requestId: request,
+    topUpId: topUp,
+    month,
+    newWorkspaceId: workspaceId,
+  }
+  const left = ['first-run', 'sign-in', 'not-found']
+  return allPages(things)
+    .filter(({ name, needsAccount }) => !needsAccount && !left.includes(name) && !name.startsWith('docs'))
+    .map((page) => (page.name === 'provider' ? { ...page, path: page.path.replace('sandbox', 'acme') } : page))
 }
 
 async function makeTenants(port: number, token: string): Promise<readonly Tenant[]> {
   const tenants: Tenant[] = []
+  await call(port, token, 'PUT', `/api/price-lists/${benchPriceList}`, { markup_percent: '15' })
   const post = async (path: string, body: object): Promise<string> => (await call(port, token, 'POST', path, body)).id
   for (let workspace = 0; workspace < 5; workspace++) {
     const workspaceId = await post('/api/workspaces', { name: `tenant ${workspace}` })
@@ -180,6 +249,59 @@ async function ask(small: Gate, large: Gate, rounds: number): Promise<readonly T
     timings.push({ page, smallMs, largeMs, slowestMs, readsLog, smallRows: rows.small, largeRows: rows.large })
   }
   return timings
+}
+
+/** Documents as a signed-in operator gets them, with their first answers; and their elements once a browser has the rest. */
+async function measureDocuments(
+  { launched, listed, token }: Gate,
+  rounds: number,
+): Promise<readonly DocumentMeasure[]> {
+  const address = `http://127.0.0.1:${launched.port}`
+  const headers = { origin: address, 'sec-fetch-site': 'same-origin', 'content-type': 'application/json' }
+  const signedIn = await fetch(`${address}/console/session`, {
+    method: 'POST',
+    headers,
+    body: JSON.stringify({ token }),
+  })
+  const cookie = signedIn.headers.get('set-cookie')?.split(';')[0] ?? ''
+  const [name = '', value = ''] = cookie.split('=')
+  const browser = await openBrowser()
+  const context = browser && (await openContext(browser, { reducedMotion: 'reduce' }))
+  await context?.addCookies([{ name, value, url: address }])
+  const page = await context?.newPage()
+  const measured: DocumentMeasure[] = []
+  try {
+    for (const { name: shown, path, ready } of listed) {
+      progress(`asking for the document of ${shown}`)
+      const taken: number[] = []
+      for (let round = -2; round < rounds; round++) {
+        const before = systemClock.monotonicMs()
+        const response = await fetch(address + path, { headers: { cookie } })
+        await response.text()
+        if (!response.ok) throw new Error(`${path}: ${response.status}`)
+        if (round >= 0) taken.push(systemClock.monotonicMs() - before)
+      }
+      await page?.goto(address + path)
+      await page?.waitForSelector(ready)
+      await page?.waitForSelector(':is(.loading, .skeleton)', { state: 'detached' })
+      measured.push({ name: shown, ms: median(taken), elements: await page?.locator('*').count() })
+    }
+  } finally {
+    await browser?.close()
+  }
+  return measured
+}
+
+function isTooLarge({ ms, elements = 0 }: DocumentMeasure): boolean {
+  return ms > documentMsMax || elements > elementsMax
+}
+
+function documentTable(documents: readonly DocumentMeasure[]): string {
+  const lines = documents.map((each) => {
+    const { name, ms, elements = 'no browser' } = each
+    return `| ${name} | ${ms.toFixed(1)} | ${elements}${isTooLarge(each) ? ' (!)' : ''} |`
+  })
+  return ['| document | ms | elements |', '|---|---|---|', ...lines].join('\n')
 }
 
 function isTooSlow({ smallMs, largeMs, slowestMs, readsLog }: Timing, requests: number): boolean {

@@ -7,7 +7,7 @@ import { SQL } from 'bun'
 import { systemClock } from '../src/kernel/clock.ts'
 import { firstIdAt } from '../src/kernel/ids.ts'
 import { openDatabase } from '../src/store/open-database.ts'
-import { foldHours, HourSums, type RequestRow, requestValues, writeHours } from '../src/store/request-rows.ts'
+import { foldHours, grainMs, HourSums, type RequestRow, requestValues, writeHours } from '../src/store/request-rows.ts'
 
 export interface Tenant {
   readonly workspaceId: string
@@ -40,6 +40,15 @@ const sumsPortion = 50_000
 const modelsUsual = 40
 /** Nano-dollars of each charge; the wallets get as much back, so that their balances stay true. */
 const charge = 25_000
+
+const hosts = ['acme', 'acme-eu', 'acme-us', 'bolt', 'core'] as const
+const agents = ['claude-code', 'codex', 'aider', 'opencode', null] as const
+/** Code and cause. */
+const failures = [
+  ['UNAVAILABLE', 'routes_failed'],
+  ['LIMIT_EXCEEDED', 'provider_throttled'],
+  ['STREAM_INTERRUPTED', null],
+] as const
 
 /** Which of the models those are for. */
 export const exampleModel = 7
@@ -75,6 +84,8 @@ export async function seedLog(seed: Seed): Promise<void> {
 /** Maintenance that the server would have done in those thirty days, and would otherwise do while it is measured. */
 async function tidy(url: string): Promise<void> {
   const sql = new SQL({ adapter: 'postgres', url, max: 1 })
+  // It never had more than an hour at once.
+  await sql.unsafe('VACUUM (FULL) request_hours')
   await sql.unsafe('VACUUM (ANALYZE)')
   await sql.close()
 }
@@ -108,7 +119,11 @@ function requestRow(id: string, startedAt: number, at: number, seed: Seed): Requ
   const isFailed = isExample(at, seed) || scattered(at, 50, 2) === 0
   const model = isExample(at, seed) ? exampleModel : scattered(at, seed.models ?? modelsUsual, 4)
   const isLong = scattered(at, 200, 3) === 0
-  const candidate = { provider: 'acme', upstreamModel: 'acme-large-v1', why: 'priority 1; 100 % of the first tries' }
+  const [code, cause] = failures[scattered(at, failures.length, 8)] ?? failures[0]
+  const provider = hosts[(model + scattered(at, 2, 9)) % hosts.length] ?? 'acme'
+  const candidate = { provider, upstreamModel: `model-${model}-v1`, why: 'priority 1; 100 % of the first tries' }
+  // A session is over after some hours.
+  const hours = Math.floor(at / 1_000)
   const usage = { inputTokens: 900, cacheReadTokens: 100, cacheWriteTokens: 0, cacheWriteLongTokens: 0 }
   return {
     id,
@@ -120,20 +135,19 @@ function requestRow(id: string, startedAt: number, at: number, seed: Seed): Requ
     stream: 1,
     model: seededModel(model),
     status: isFailed ? 502 : 200,
-    code: isFailed ? 'PROVIDER_ERROR' : null,
-    cause: null,
+    code: isFailed ? code : null,
+    cause: isFailed ? cause : null,
     reason: null,
-    provider: 'acme',
-    upstream_model: 'acme-large-v1',
+    provider,
+    upstream_model: candidate.upstreamModel,
     lane: 'bytes',
     attempt_start_ms: 1,
     attempt_ms: 812,
     first_event_ms: 120 + scattered(at, 900, 5),
     total_ms: isLong ? 90_000 : 1_250,
     client: 'seed/1.0',
-    // A session is over after some hours.
-    session: `${keyId}-${Math.floor(at / 1_000)}`,
-    agent: 'seed',
+    session: `${keyId}-${hours}`,
+    agent: agents[scattered(hours, agents.length, 10)] ?? null,
     end_user: null,
     tags: `team=${scattered(at, 8, 7)}`,
     details: JSON.stringify({ candidates: [candidate] }),
@@ -151,6 +165,8 @@ function requestRow(id: string, startedAt: number, at: number, seed: Seed): Requ
     usage: JSON.stringify({ ...usage, outputTokens: 200, source: 'reported' }),
     estimated: 0,
     budgets: null,
+    cost_version: null,
+    failed_cost: null,
   }
 }
 
@@ -209,11 +225,14 @@ function openServer(url: string): Writer {
 /** The sums that the gateway writes with every request. */
 async function writeAllSums({ url, dataFolder }: Seed, all: readonly HourSums[]): Promise<void> {
   const database = await openDatabase({ url, dataFolder })
+  const now = systemClock.now()
   // Without the time limit of a usual transaction.
   for (const sums of all) {
-    await database.schemaTransaction(async (sql) => {
+    await database.schemaTransaction(async (sql, run) => {
       await writeHours(sql, database.engine, sums)
-      await foldHours(sql, database.engine, systemClock.now(), Number.MAX_SAFE_INTEGER)
+      // Otherwise PostgreSQL plans for the few hours that it knew before.
+      await run('ANALYZE request_hours')
+      await foldHours(sql, database.engine, now - (now % grainMs.hour), Number.MAX_SAFE_INTEGER)
     })
   }
   await database.close()

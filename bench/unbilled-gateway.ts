@@ -30,6 +30,7 @@ const load = () =>
     ...readProcess(),
     providerVariables: builtInProviders.map(({ variable }) => variable),
     builtInProviderIds,
+    builtInModels: [],
   })
 const initial = load()
 if ('faults' in initial) throw new Error(JSON.stringify(initial.faults))

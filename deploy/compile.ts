@@ -53,7 +53,8 @@ export async function compile(outfile: string, target?: Bun.Build.CompileTarget)
     format: 'esm',
     // Compiled here once and not at every start, which is then three times as quick.
     bytecode: target === undefined,
-    compile: { outfile, ...(target && { target }) },
+    // A bunfig.toml of the folder that it runs in could load code into it.
+    compile: { outfile, autoloadBunfig: false, ...(target && { target }) },
     plugins: [
       {
         name: 'embedded assets',

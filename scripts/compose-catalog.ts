@@ -17,6 +17,9 @@ interface ModelLine {
   readonly name: string
   readonly released?: string
   readonly retires?: string
+  readonly knowledge?: string
+  readonly input?: readonly string[]
+  readonly about?: string
   readonly context: number
   readonly output?: number
   readonly tags: readonly string[]
@@ -131,6 +134,9 @@ function compose(id: string, line: ModelLine, table: ModelTable, offers: readonl
     name: line.name,
     ...(line.released && { released: line.released }),
     ...(line.retires && { retires: line.retires }),
+    ...(line.about && { description: line.about }),
+    ...(line.knowledge && { knowledge: line.knowledge }),
+    ...(line.input && { input: line.input }),
     context_tokens: line.context,
     ...(line.output && { max_output_tokens: line.output }),
     ...(!line.tags.includes('embeddings') && {

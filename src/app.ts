@@ -9,8 +9,10 @@ import { type Base, openingCredit, openStorage } from './app/open-storage.ts'
 import { createPipeline, type Pipeline } from './app/pipeline.ts'
 import type { Config } from './config/config.ts'
 import { surfaces } from './dialects/registry.ts'
+import { createClientTelemetryRoute } from './http/client-telemetry.ts'
 import { createHandler, type Shutdown } from './http/handler.ts'
 import { connectionLimits, ListenFault, listen } from './http/listen.ts'
+import { createManagedSettingsRoute } from './http/managed-settings.ts'
 import { createModelInfoRoute, createModelsRoute } from './http/models.ts'
 import { createClientAddresses } from './http/request.ts'
 import { refuse } from './http/responses.ts'
@@ -25,6 +27,7 @@ import type { Ledger } from './ledger/ledger.ts'
 import type { ClientRequest } from './pipeline/client-request.ts'
 import { cannotCharge } from './pipeline/place-hold.ts'
 import type { Provider } from './providers/provider.ts'
+import type { Database } from './store/database.ts'
 import { isStoreUnavailable, storeUnavailable } from './store/sql-error.ts'
 import { causeText, fullDiskRefusal, StartRefusal } from './store/start-refusal.ts'
 import type { Log } from './telemetry/log.ts'
@@ -134,7 +137,8 @@ async function start(deps: AppDependencies): Promise<App> {
   const limits = connectionLimits()
   const bodiesMemory = memoryLimit() * bodiesShare
   const shedding = createShedding({ clock: deps.loopClock, random: randomUnit, runningMax: limits.requestsMax })
-  const serve = createRoutes({ ...base, auth, pipeline, admin, shutdown, shedding, addressOf, onDefect })
+  const { database } = storage
+  const serve = createRoutes({ ...base, auth, pipeline, admin, shutdown, shedding, database, addressOf, onDefect })
   const { host, port, localModels } = source.current
   const listening = listen({
     host,
@@ -195,6 +199,7 @@ interface RoutesInput extends Base {
   readonly admin: Admin
   readonly shutdown: Shutdown
   readonly shedding: ReturnType<typeof createShedding>
+  readonly database: Database
   addressOf(request: ClientRequest): string | undefined
   onDefect(error: unknown, id: RequestId): Failure
 }
@@ -212,6 +217,12 @@ function createRoutes({ source, clock, auth, pipeline, admin, ...http }: RoutesI
     models: createModelsRoute(listing),
     modelInfo: createModelInfoRoute(listing),
     spend: createSpendRoute({ authenticate, ledger, clock }),
+    clientTelemetry: createClientTelemetryRoute({
+      authenticate,
+      database: http.database,
+      relay: () => (source.current.clientTelemetry ? pipeline.relayTelemetry : undefined),
+    }),
+    managedSettings: createManagedSettingsRoute({ authenticate, limiter, database: http.database }),
     storedResponses: createStoredResponsesRoute({
       authenticate,
       limiter,
@@ -219,6 +230,7 @@ function createRoutes({ source, clock, auth, pipeline, admin, ...http }: RoutesI
       settings: source,
     }),
     management: admin.management,
+    signIn: admin.signIn,
     metrics: pipeline.metrics,
     pages: admin.web.handle,
     notFound: admin.web.notFound,

@@ -20,6 +20,8 @@ const checks: Record<string, () => Promise<string | undefined>> = {
   types: () => run('tsc', '--noEmit', ...oneChecker, '--project', '.'),
   // The pages use the browser's types, which the server must not see.
   pages: () => run('tsc', '--noEmit', ...oneChecker, '--project', 'src/web/pages'),
+  // It runs on Node, and its types are comments.
+  challenge: () => run('tsc', '--noEmit', ...oneChecker, '--project', 'challenge'),
   // Lint includes the order of imports. Warnings fail the check.
   lint: () => run('biome', 'check', '--formatter-enabled=false', '--error-on-warnings'),
   format: () => run('biome', 'format'),
@@ -31,7 +33,7 @@ export async function runChecks(): Promise<CheckResult[]> {
   return Promise.all(
     Object.entries(checks).map(async ([name, check]) => {
       const problem = await check()
-      console.log(`${name.padEnd(8)}${problem === undefined ? 'ok' : `failed\n${problem.replace(/^/gm, '  ')}`}`)
+      console.log(`${name.padEnd(10)}${problem === undefined ? 'ok' : `failed\n${problem.replace(/^/gm, '  ')}`}`)
       return { name, problem }
     }),
   )

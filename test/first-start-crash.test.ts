@@ -55,9 +55,9 @@ forEachEngine((engine) => {
     using whole = await engine.createPlace()
     const { steps, shown } = await start(whole)
     expect(shown).toBeDefined()
-    // Secret check (2 statements), claim, workspace, project, key, mark, before and after the file, before and after the
-    // commit; then the mark taken away, before and after the printing, before and after the commit.
-    expect(steps).toBe(16)
+    // Secret check (2 statements), claim, workspace, its alert rules, project, key, mark, before and after the file, before
+    // and after the commit; then the mark taken away, before and after the printing, before and after the commit.
+    expect(steps).toBe(17)
     for (let dieAt = 1; dieAt <= steps; dieAt++) {
       using place = await engine.createPlace()
       const printed = await startKilled(place, dieAt)

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { readdirSync, rmSync, statSync } from 'node:fs'
+import { closeSync, fstatSync, openSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { FolderInUse, lockDataFolder } from '../src/store/folder-lock.ts'
 import { createThrowAwayFolder } from './parts/engines.ts'
@@ -78,4 +78,15 @@ test('the files of the lock are private', () => {
 
 test('a folder that is not there is refused with its name', () => {
   expect(() => lockDataFolder('/nowhere/data')).toThrow('Cannot lock the data folder /nowhere/data: ')
+})
+
+test('a lock that is released twice closes no file of somebody else', () => {
+  using folder = createThrowAwayFolder()
+  const lock = lockDataFolder(folder.path)
+  lock.release()
+  // The lowest free number, which was the lock's.
+  const descriptor = openSync(join(folder.path, 'lock-holder'), 'r')
+  lock.release()
+  expect(fstatSync(descriptor).isFile()).toBe(true)
+  closeSync(descriptor)
 })

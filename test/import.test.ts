@@ -127,6 +127,8 @@ describe('a configuration of LiteLLM', () => {
       api_key: `\${IMPORTED_OPENAI_API_KEY}`,
     })
     expect(made.retries).toEqual({ attempts: 3 })
+    const first = made.models.find(({ id }: { id: string }) => id === 'imported/gpt-5.5')
+    expect(first.fallbacks).toEqual(['imported/claude-opus'])
   })
 
   test('a price per token becomes one per million, and a model without one says what is missing', async () => {
@@ -169,7 +171,6 @@ describe('a configuration of LiteLLM', () => {
       'router_settings.model_group_alias.ghost',
       'router_settings.redis_host',
       'litellm_settings.drop_params',
-      'litellm_settings.fallbacks.gpt-5.5',
       'general_settings.master_key',
       'price of imported/unpriced',
     ])
@@ -357,14 +358,26 @@ describe('settings of LiteLLM are carried or listed', () => {
     expect(both.lost).toEqual({ 'litellm_settings.num_retries': 'router_settings.num_retries comes first' })
   })
 
-  test('fallbacks are listed with what callers can send instead', async () => {
-    const { lost } = await importOf(
-      'router_settings: { fallbacks: [{ a: [b, c] }], default_fallbacks: [z] }\nlitellm_settings: { context_window_fallbacks: [{ a: [big] }] }',
+  test('fallbacks are carried with those of the fallbacks, as LiteLLM follows them', async () => {
+    const models = ['a', 'b', 'c', 'z'].map((name) => deployment(name, `model: groq/${name}, ${priced}`)).join('')
+    const vectors = deployment('vec', 'model: mistral/vec', '{ mode: embedding, input_cost_per_token: 0.000001 }')
+    const { config, lost } = await importOf(
+      `model_list:\n${models}${vectors}router_settings: { fallbacks: [{ a: [b, vec] }, { b: [c, a] }, { ghost: [a] }], default_fallbacks: [z, gone] }\nlitellm_settings: { fallbacks: [{ a: [z] }, { c: [b] }], context_window_fallbacks: [{ a: [big] }] }`,
     )
+    const carried = config.models.map(({ id, fallbacks }: Record<string, unknown>) => [id, fallbacks])
+    expect(carried).toEqual([
+      // a → b → c; c → b again; vectors answer no prompts.
+      ['imported/a', ['imported/b', 'imported/c']],
+      ['imported/b', ['imported/c', 'imported/a']],
+      // c → b → a.
+      ['imported/c', ['imported/b', 'imported/a']],
+      // The default is z, which is the model itself.
+      ['imported/z', undefined],
+      ['imported/vec', undefined],
+    ])
     expect(lost).toEqual({
-      'router_settings.fallbacks.a': 'callers can send "models": ["a","b","c"]; a model has no fallbacks of its own',
-      'router_settings.default_fallbacks':
-        'callers can send "models": ["MODEL","z"]; there are no fallbacks for all models',
+      'router_settings.fallbacks.ghost': 'its model was not carried',
+      'router_settings.default_fallbacks to "gone"': 'its model was not carried',
       'litellm_settings.context_window_fallbacks.a':
         'a request that is too long is refused and not sent to another model: callers choose one, such as "big"',
     })

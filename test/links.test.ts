@@ -10,10 +10,12 @@ const folder = 'docs/decisions/'
 const self = 'test/links.test.ts'
 
 const files = await readTexts(
-  '{src,test,bench,docs,deploy,scripts,bin}/**/*.{ts,tsx,js,lua,sql,md,sh,yaml,yml}',
+  '{src,test,bench,challenge,docs,deploy,scripts,bin}/**/*.{ts,tsx,js,lua,sql,md,sh,yaml,yml}',
   '*.md',
 )
-const paths = new Set(await Array.fromAsync(new Bun.Glob('{src,test,bench,docs,deploy,scripts,bin}/**').scan(root)))
+const paths = new Set(
+  await Array.fromAsync(new Bun.Glob('{src,test,bench,challenge,docs,deploy,scripts,bin}/**').scan(root)),
+)
 for (const path of new Bun.Glob('*').scanSync(root)) paths.add(path)
 
 async function readTexts(...patterns: readonly string[]): Promise<ReadonlyMap<string, string>> {

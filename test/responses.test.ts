@@ -33,14 +33,20 @@ const calling = (name: string, json: string) => ({
   responses: responsesBytes({ items: [callItem(0, 'call_1', name, json)] }),
 })
 
+/** The last event of a stream, which the end marker follows. */
+function lastEvent(text: string) {
+  const records = text.trim().split('\n\n')
+  expect(records.pop()).toBe('data: [DONE]')
+  return membersOf(JSON.parse(records.at(-1)?.split('\n').at(-1)?.slice('data: '.length) ?? ''))
+}
+
 async function ask(pair: Pair, body: object, stream: boolean) {
   const response = await stage.ask(pair, { ...body, stream })
   const text = await response.text()
   if (response.status !== 200) throw new Error(`${response.status} ${text}`)
   const { violations } = readReply('responses', text, { stream })
   expect(violations).toEqual([])
-  const last = stream ? text.trim().split('\n').at(-1)?.slice('data: '.length) : text
-  const json = membersOf(JSON.parse(last ?? ''))
+  const json = stream ? lastEvent(text) : membersOf(JSON.parse(text))
   const sent = membersOf(stage.upstream.calls.at(-1)?.json())
   return { response, output: listOf(membersOf(stream ? json.response : json).output).map(membersOf), sent }
 }
@@ -87,9 +93,7 @@ describe.each(translated)('on $upstream', (pair) => {
     stage.upstream.handle(answerWith((dialect) => calling('local_shell', action)[dialect]))
     const response = await stage.ask(pair, { input: 'go', tools: [{ type: 'local_shell' }], stream })
     const text = await response.text()
-    const last = stream
-      ? membersOf(JSON.parse(text.trim().split('\n').at(-1)?.slice(6) ?? '')).response
-      : JSON.parse(text)
+    const last = stream ? lastEvent(text).response : JSON.parse(text)
     expect(membersOf(last).output).toMatchObject([
       { type: 'local_shell_call', call_id: 'call_1', action: { type: 'exec', command: ['ls', '-l'] } },
     ])
@@ -161,7 +165,7 @@ test('a translated response repeats the settings of its request', async () => {
   expect(await whole.json()).toMatchObject({ ...settings, text, store: false, status: 'completed' })
   const streamed = await (await stage.ask(pair, { input: 'go', ...settings, stream: true })).text()
   expect(readReply('responses', streamed, { stream: true }).violations).toEqual([])
-  const [created] = [...streamed.matchAll(/^data: (.*)$/gm)].map(([, data]) => membersOf(JSON.parse(data ?? '')))
+  const [created] = [...streamed.matchAll(/^data: (\{.*)$/gm)].map(([, data]) => membersOf(JSON.parse(data ?? '')))
   expect(created?.response).toMatchObject({ ...settings, text: { format: { type: 'text' } }, status: 'in_progress' })
 })
 
@@ -203,7 +207,7 @@ describe('an answer that a spend limit cuts off', () => {
         stage.upstream.handle(answerWith((dialect) => cut[dialect]))
         const response = await stage.ask(pair, { input: 'go', stream: true })
         const text = await response.text()
-        const last = membersOf(JSON.parse(text.trim().split('\n').at(-1)?.slice('data: '.length) ?? ''))
+        const last = lastEvent(text)
         expect(last).toMatchObject({
           type: 'response.failed',
           response: { status: 'failed', error: { code: 'insufficient_quota' }, usage: { output_tokens: 5 } },

@@ -1,19 +1,29 @@
 // Alerts for people: a low balance, a spend limit, a provider that is down or back, changed prices. Every replica reads the
-// facts from the database every few seconds. An alert is one row with a unique `crossing`, so only the first replica raises
-// it. Its deliveries are created in the same commit, so a crash loses none.
+// facts from the database every few seconds and compares them with the rules. An alert is one row with a unique `crossing`,
+// so only the first replica raises it. Its deliveries are created in the same commit, so a crash loses none.
 
+import { type ShownPrice, showPrice } from '../catalog/price.ts'
+import { overrideSource, parseStoredPrice } from '../catalog/price-versions.ts'
 import type { AlertKind } from '../kernel/alert.ts'
 import { isoTime } from '../kernel/clock.ts'
 import { assert } from '../kernel/failure.ts'
 import { createId, isId, type PersonId, type WorkspaceId } from '../kernel/ids.ts'
-import { formatUsd, type Nano } from '../kernel/money.ts'
+import { formatUsd, type Nano, zeroNano } from '../kernel/money.ts'
 import { yieldToEventLoop } from '../kernel/timers.ts'
 import { periodOf, windowAt, windowEnd } from '../ledger/budget.ts'
 import { type ItemIn, json, optional, rowFormat, text, time } from '../store/columns.ts'
 import type { Database } from '../store/database.ts'
 import { type Sql, timeFromSql, timeToSql } from '../store/sql.ts'
-import { limitsFromSql, spendLimits } from '../tenancy/limits.ts'
-import { mailedPeople } from './readers.ts'
+import { limitsFromSql, wholeSpendLimits } from '../tenancy/limits.ts'
+import {
+  type AlertRule,
+  limitRulesOf,
+  type MailPolicy,
+  reachedPercent,
+  recipientsOf,
+  ruleRow,
+  rulesFor,
+} from './rules.ts'
 
 export const alertRow = rowFormat({
   id: text(),
@@ -30,26 +40,32 @@ export type Alert = ItemIn<typeof alertRow>
 /** `crossing` identifies what happened, so that it is raised once. */
 export interface NewAlert extends Omit<Alert, 'id' | 'createdAt'> {
   readonly crossing: string
+  /** Those whose threshold was crossed; absent = every rule for the kind. */
+  readonly rules?: readonly AlertRule[]
 }
 
 export interface Raising {
   readonly now: number
-  /** Whether a mail server is configured; otherwise no e-mails are created. */
-  readonly hasMail: boolean
+  /** undefined = no mail server is configured, so no e-mails are created. */
+  readonly mail: MailPolicy | undefined
 }
 
 /** Does nothing if it was raised before. */
-export async function raiseAlert(sql: Sql, alert: NewAlert, { now, hasMail }: Raising): Promise<void> {
-  const id = await insertAlert(sql, alert, now)
-  if (id === undefined) return
+export async function raiseAlert(sql: Sql, alert: NewAlert, { now, mail }: Raising): Promise<void> {
+  const alertId = await insertAlert(sql, alert, now)
+  if (alertId === undefined) return
+  const rules = alert.rules ?? (await rulesFor(sql, alert.kind, alert.workspaceId))
+  const named = new Set(rules.flatMap(({ webhooks }) => webhooks))
   const hooks = await sql<{ id: string; kinds: string | null }>`SELECT id, kinds FROM webhooks
     WHERE workspace_id IS NULL OR workspace_id = ${alert.workspaceId ?? ''}`
-  for (const hook of hooks) {
-    if (hook.kinds !== null && !(JSON.parse(hook.kinds) as string[]).includes(alert.kind)) continue
-    await createDelivery(sql, { alertId: id, webhookId: hook.id, now })
+  for (const { id: webhookId, kinds } of hooks) {
+    const isWanted = kinds === null || (JSON.parse(kinds) as string[]).includes(alert.kind)
+    if (isWanted || named.has(webhookId)) await createDelivery(sql, { alertId, webhookId, now })
   }
-  if (!hasMail) return
-  for (const personId of await mailedPeople(sql, alert)) await createDelivery(sql, { alertId: id, personId, now })
+  if (mail === undefined) return
+  const { people, addresses } = await recipientsOf(sql, alert, { rules, policy: mail })
+  for (const personId of people) await createDelivery(sql, { alertId, personId, now })
+  for (const to of addresses) await createDelivery(sql, { alertId, ...to, now })
 }
 
 /** undefined = it was raised before. */
@@ -75,15 +91,19 @@ export async function raiseTest(
 
 export interface NewDelivery {
   readonly alertId: string
-  /** Either this or `personId`. */
+  /** One of these: */
   readonly webhookId?: string | null
   readonly personId?: PersonId | null
+  readonly email?: string | null
+  /** With an address: the rule that names it. */
+  readonly ruleId?: string | null
   readonly now: number
 }
 
 export async function createDelivery(sql: Sql, { alertId, now, ...to }: NewDelivery): Promise<string> {
   const at = timeToSql(now)
-  const receiver = { webhook_id: to.webhookId ?? null, person_id: to.personId ?? null }
+  const mailed = { person_id: to.personId ?? null, email: to.email ?? null, rule_id: to.ruleId ?? null }
+  const receiver = { webhook_id: to.webhookId ?? null, ...mailed }
   const row = { id: createId('dlv'), alert_id: alertId, ...receiver, created_at: at, next_at: at }
   await sql`INSERT INTO deliveries ${sql([row])}`
   return row.id
@@ -108,8 +128,6 @@ export async function listAlerts(
 
 /** Rows read at a time: on the embedded engine, reads hold up running requests. */
 const portionMax = 500
-/** Percent of a spend limit, highest first: only the highest one that is reached is raised. */
-const limitSteps = [100, 90, 75] as const
 
 /** How many crossings a process remembers as raised: a few megabytes. */
 const knownMax = 20_000
@@ -118,49 +136,84 @@ const knownMax = 20_000
 export async function detectAlerts(database: Database, raising: Raising, known = new Set<string>()): Promise<void> {
   const { sql } = database
   const { now } = raising
-  const found = [...(await lowBalances(sql)), ...(await reachedLimits(sql, now)), ...(await changedPrices(sql, now))]
   if (known.size > knownMax) known.clear()
-  for (const alert of found) {
-    if (known.has(alert.crossing)) continue
-    await database.transaction((write) => raiseAlert(write, alert, raising))
-    known.add(alert.crossing)
+  const found = [
+    ...(await lowBalances(sql)),
+    ...(await reachedLimits(sql, now)),
+    ...(await changedPrices(sql, now, known)),
+    ...(await differingBills(sql, now)),
+  ]
+  for (const [crossing, [first, ...others]] of Map.groupBy(found, (alert) => alert.crossing)) {
+    if (first === undefined || known.has(crossing)) continue
+    // Rules with the same threshold raise one alert.
+    const rules = first.rules && [first, ...others].flatMap((alert) => alert.rules ?? [])
+    await database.transaction((write) => raiseAlert(write, { ...first, ...(rules && { rules }) }, raising))
+    known.add(crossing)
   }
 }
 
 interface LowBalance {
-  readonly id: WorkspaceId
-  readonly name: string
-  readonly low_balance: bigint
+  /** The id by which the rows are ordered. */
+  readonly position: string
+  readonly wallet_of: WorkspaceId
+  readonly workspace_name: string
   readonly posted: bigint
   readonly funding: string | null
 }
 
-/** Wallets below their threshold. The crossing names the last top-up, so there is one alert per top-up. */
+/** Wallets below the balance that a rule names: of the installation's rules, then of each workspace's own. */
 async function lowBalances(sql: Sql): Promise<NewAlert[]> {
   const found: NewAlert[] = []
-  for (let after = ''; ; ) {
-    const rows = await sql<LowBalance>`SELECT w.id, w.name, w.low_balance, b.posted,
-        (SELECT MAX(f.id) FROM fundings f WHERE f.workspace_id = w.id) AS funding FROM workspaces w
-        JOIN accounts a ON a.workspace_id = w.id JOIN balances b ON b.account_id = a.id
-      WHERE w.id > ${after} AND a.kind = 'wallet' AND b.posted < w.low_balance
+  for (const rule of await rulesFor(sql, 'balance.low')) {
+    const below = (after: string) => sql<LowBalance>`SELECT w.id AS position, w.id AS wallet_of,
+        w.name AS workspace_name, b.posted, (SELECT MAX(f.id) FROM fundings f WHERE f.workspace_id = w.id) AS funding
+      FROM workspaces w JOIN accounts a ON a.workspace_id = w.id JOIN balances b ON b.account_id = a.id
+      WHERE w.id > ${after} AND a.kind = 'wallet' AND b.posted < ${rule.below ?? null}
       ORDER BY w.id LIMIT ${BigInt(portionMax)}`
-    for (const { id, name, low_balance: threshold, posted, funding } of rows) {
-      // A wallet that was never funded cannot run low.
-      if (funding === null) continue
-      const [balance, below] = [formatUsd(posted as Nano), formatUsd(threshold as Nano)]
-      found.push({
-        crossing: `balance:${id}:${funding}`,
-        kind: 'balance.low',
-        workspaceId: id,
-        message: `The balance of workspace "${name}" is $${balance}, below $${below}. Calls are refused with 402 once it is used up.`,
-        data: { workspace_name: name, balance, threshold: below },
-      })
-    }
+    for await (const row of inPortions(below)) found.push(...lowBalance(row, rule))
+  }
+  const belowOwn = (after: string) => sql<LowBalance>`SELECT r.*, r.id AS position, w.id AS wallet_of,
+      w.name AS workspace_name, b.posted, (SELECT MAX(f.id) FROM fundings f WHERE f.workspace_id = w.id) AS funding
+    FROM alert_rules r JOIN workspaces w ON w.id = r.workspace_id
+      JOIN accounts a ON a.workspace_id = w.id JOIN balances b ON b.account_id = a.id
+    WHERE r.id > ${after} AND r.kind = 'balance.low' AND a.kind = 'wallet' AND b.posted < r.below
+    ORDER BY r.id LIMIT ${BigInt(portionMax)}`
+  for await (const row of inPortions(belowOwn)) found.push(...lowBalance(row, ruleRow.read(row)))
+  return found
+}
+
+async function* inPortions<Row extends { readonly position: string }>(
+  read: (after: string) => Promise<readonly Row[]>,
+): AsyncGenerator<Row> {
+  for (let after = ''; ; ) {
+    const rows = await read(after)
+    yield* rows
     const last = rows.at(-1)
-    if (!last || rows.length < portionMax) return found
-    after = last.id
+    if (!last || rows.length < portionMax) return
+    after = last.position
     await yieldToEventLoop()
   }
+}
+
+/** The crossing names the last top-up, so there is one alert per top-up and threshold. */
+function lowBalance({ wallet_of: id, workspace_name, posted, funding }: LowBalance, rule: AlertRule): NewAlert[] {
+  // A wallet that was never funded cannot run low.
+  if (funding === null) return []
+  const [balance, below] = [formatUsd(posted as Nano), formatUsd(rule.below ?? zeroNano)]
+  return [
+    {
+      ...ofRule(rule, `balance:${id}:${funding}:${rule.below}`),
+      kind: 'balance.low',
+      message: `The balance of workspace "${workspace_name}" is $${balance}, below $${below}. Calls are refused with 402 once it is used up.`,
+      data: { workspace_id: id, workspace_name, balance, threshold: below },
+    },
+  ]
+}
+
+/** What a rule of the installation watches is of no concern to the people of the workspace. */
+function ofRule(rule: AlertRule, crossing: string): Pick<NewAlert, 'crossing' | 'workspaceId' | 'rules'> {
+  const { workspaceId } = rule
+  return { crossing: workspaceId === undefined ? `all:${crossing}` : crossing, workspaceId, rules: [rule] }
 }
 
 interface Spent {
@@ -173,7 +226,7 @@ interface Spent {
   readonly workspace_id: WorkspaceId | null
 }
 
-/** Spend limits of keys, projects and workspaces that are used to 75, 90 or 100 % in the current day, week or month. */
+/** Spend limits of keys, projects and workspaces that reached a percentage of a rule in the current day, week or month. */
 async function reachedLimits(sql: Sql, now: number): Promise<NewAlert[]> {
   const found: NewAlert[] = []
   const today = windowAt('day', now)
@@ -188,7 +241,12 @@ async function reachedLimits(sql: Sql, now: number): Promise<NewAlert[]> {
       WHERE (b.time_window = ${today} OR b.time_window LIKE 'week:%' OR b.time_window LIKE 'month:%') AND b.spent > 0
         AND (b.scope_id, b.time_window) > (${after}, ${afterWindow})
       ORDER BY b.scope_id, b.time_window LIMIT ${BigInt(portionMax)}`
-    for (const row of rows) found.push(...reachedLimit(row, now))
+    const spends = rows.flatMap((row) => limitSpend(row, now))
+    const rules = await limitRulesOf(sql, [...new Set(spends.map(({ workspaceId }) => workspaceId))])
+    for (const spend of spends) {
+      const all = [...(rules.get(undefined) ?? []), ...(rules.get(spend.workspaceId) ?? [])]
+      found.push(...all.flatMap((rule) => reachedLimit(spend, rule)))
+    }
     const last = rows.at(-1)
     if (!last || rows.length < portionMax) return found
     ;[after, afterWindow] = [last.scope_id, last.time_window]
@@ -198,29 +256,50 @@ async function reachedLimits(sql: Sql, now: number): Promise<NewAlert[]> {
 
 const scopeKinds = { key_: 'key', prj_: 'project', ws_: 'workspace' } as const
 
-function reachedLimit(
-  { scope_id: id, time_window: window, spent, name, workspace_id, ...row }: Spent,
+/** What was spent of a limit in its current window. */
+interface LimitSpend {
+  readonly id: string
+  readonly kind: 'key' | 'project' | 'workspace'
+  readonly name: string
+  readonly workspaceId: WorkspaceId
+  readonly period: string
+  readonly window: string
+  readonly spent: Nano
+  readonly cap: Nano
+}
+
+function limitSpend(
+  { scope_id: id, time_window: window, spent, name, workspace_id: workspaceId, ...row }: Spent,
   now: number,
-): NewAlert[] {
+): LimitSpend[] {
   const period = periodOf(window)
   const limits = limitsFromSql(row.limits)
-  const cap = spendLimits(limits).find((each) => each.period === period)?.cap
+  const cap = wholeSpendLimits(limits).find((limit) => limit.window === period)?.amount
   // A past window, or one that began with an earlier limit.
   if (windowAt(period, now, limits.startsAt) !== window || (limits.startsAt ?? 0) > now) return []
   const [, kind] = Object.entries(scopeKinds).find(([prefix]) => id.startsWith(prefix)) ?? []
-  if (name === null || workspace_id === null || cap === undefined || kind === undefined) return []
-  const step = limitSteps.find((percent) => spent * 100n >= cap * BigInt(percent))
-  if (step === undefined) return []
+  if (name === null || workspaceId === null || cap === undefined || kind === undefined) return []
+  return [{ id, kind, name, workspaceId, period, window, spent: spent as Nano, cap }]
+}
+
+/** Only the highest percentage that is reached raises an alert. */
+function reachedLimit(
+  { id, kind, name, workspaceId, period, window, spent, cap }: LimitSpend,
+  rule: AlertRule,
+): NewAlert[] {
+  if (rule.scopeId !== undefined && rule.scopeId !== id) return []
+  const percent = reachedPercent(rule, spent, cap)
+  if (percent === undefined) return []
   const resets = isoTime(windowEnd(window) ?? 0)
-  const [used, limit] = [formatUsd(spent as Nano), formatUsd(cap)]
+  const [used, limit] = [formatUsd(spent), formatUsd(cap)]
+  const facts = { scope: kind, scope_id: id, name, period, percent, spent: used, limit, resets_at: resets }
   return [
     {
       // With the amount, because a limit that was raised can be reached again.
-      crossing: `limit:${id}:${window}:${cap}:${step}`,
+      ...ofRule(rule, `limit:${id}:${window}:${cap}:${percent}`),
       kind: 'limit.reached',
-      workspaceId: workspace_id,
-      message: `The ${kind} "${name}" has spent $${used} of its limit of $${limit} a ${period} (${step} %). It resets at ${resets}.`,
-      data: { scope: kind, scope_id: id, name, period, percent: step, spent: used, limit, resets_at: resets },
+      message: `The ${kind} "${name}" has spent $${used} of its limit of $${limit} a ${period} (${percent} %). It resets at ${resets}.`,
+      data: { workspace_id: workspaceId, ...facts },
     },
   ]
 }
@@ -229,22 +308,92 @@ function reachedLimit(
 const priceSpanMs = 86_400_000
 const modelsMax = 20
 
+interface PriceRow {
+  /** `acme/large`, or `acme/large#list-retail` and `acme/large#own` for what follows from it. */
+  readonly model_id: string
+  readonly price: string
+  readonly source: string
+  readonly effective_from: bigint
+  readonly before: string
+  readonly before_at: bigint
+}
+
 /** Prices that replaced others; those that took effect together are one alert. */
-async function changedPrices(sql: Sql, now: number): Promise<NewAlert[]> {
-  const rows = await sql<{ model_id: string; effective_from: bigint }>`SELECT model_id, effective_from FROM prices
+async function changedPrices(sql: Sql, now: number, known: Set<string>): Promise<NewAlert[]> {
+  const times = await sql<{ at: bigint }>`SELECT DISTINCT effective_from AS at FROM prices
     WHERE effective_from > ${timeToSql(now - priceSpanMs)} AND version NOT LIKE '%#1' ORDER BY effective_from`
-  return [...Map.groupBy(rows, ({ effective_from }) => effective_from)].map(([at, changed]): NewAlert => {
-    const models = changed.map(({ model_id }) => model_id.replace(/#.*/, '')).sort()
-    const shown = [...new Set(models)]
-    const named = shown.slice(0, 3).join(', ') + (shown.length > 3 ? ` and ${shown.length - 3} more` : '')
-    return {
-      crossing: `price:${at}`,
-      kind: 'price.changed',
-      workspaceId: undefined,
-      message: `The price of ${named} changed.`,
-      data: { models: shown.slice(0, modelsMax), count: shown.length, effective_from: isoTime(timeFromSql(at)) },
-    }
-  })
+  const found: NewAlert[] = []
+  for (const { at } of times) {
+    const crossing = `price:${at}`
+    if (known.has(crossing)) continue
+    const rows = await sql<PriceRow>`SELECT p.model_id, p.price, p.source, p.effective_from, b.price AS before,
+        b.effective_from AS before_at FROM prices p JOIN prices b ON b.model_id = p.model_id
+        AND b.effective_from = (SELECT MAX(e.effective_from) FROM prices e
+          WHERE e.model_id = p.model_id AND e.effective_from < p.effective_from)
+      WHERE p.effective_from = ${at} ORDER BY p.model_id`
+    const changes: PriceChange[] = []
+    for (const row of rows) if (!(await followsCatalog(sql, row))) changes.push(priceChange(row))
+    if (changes.length > 0) found.push(priceAlert(crossing, at, changes))
+    else known.add(crossing)
+  }
+  return found
+}
+
+/**
+ * A price list's markup and the fee for own keys follow the catalog's price, a moment later. Such a change is part of that
+ * one, unless its price is set by hand.
+ */
+async function followsCatalog(
+  sql: Sql,
+  { model_id: id, source, effective_from, before_at }: PriceRow,
+): Promise<boolean> {
+  const model = id.replace(/#.*/, '')
+  if (model === id || source === overrideSource) return false
+  const [cause] = await sql`SELECT 1 AS found FROM prices WHERE model_id = ${model}
+    AND effective_from > ${before_at} AND effective_from <= ${effective_from} LIMIT 1`
+  return cause !== undefined
+}
+
+interface PriceChange {
+  readonly model: string
+  /** The price list, if it is not the catalog's price. */
+  readonly list?: string
+  readonly old: ShownPrice
+  readonly new: ShownPrice
+}
+
+function priceChange({ model_id: id, price, before }: PriceRow): PriceChange {
+  const [model = id, place] = id.split('#')
+  const list = place?.startsWith('list-') ? { list: place.slice('list-'.length) } : {}
+  return { model, ...list, old: showPrice(parseStoredPrice(before)), new: showPrice(parseStoredPrice(price)) }
+}
+
+const namedMax = 3
+
+function priceAlert(crossing: string, at: bigint, changes: readonly PriceChange[]): NewAlert {
+  const named = changes.slice(0, namedMax).map((each) => `${each.model}${placeText(each)}: ${changeText(each)}`)
+  const more = changes.length > namedMax ? `; and ${changes.length - namedMax} more` : ''
+  const models = [...new Set(changes.map(({ model }) => model))]
+  const facts = { models: models.slice(0, modelsMax), count: models.length, changes: changes.slice(0, modelsMax) }
+  return {
+    ...{ crossing, kind: 'price.changed', workspaceId: undefined },
+    message: `${changes.length === 1 ? 'A price' : 'Prices'} changed. ${named.join('; ')}${more}.`,
+    data: { ...facts, effective_from: isoTime(timeFromSql(at)) },
+  }
+}
+
+function placeText({ list }: PriceChange): string {
+  return list === undefined ? '' : ` in the price list ${list}`
+}
+
+/** `input $2.50 → $2.75, output $10.00 → $11.00 per million tokens`; of other prices, only that they changed. */
+function changeText({ old: before, new: after }: PriceChange): string {
+  if (before === 'free')
+    return after === 'free' ? 'free' : `free → input $${after.input}, output $${after.output} per million tokens`
+  if (after === 'free') return `input $${before.input}, output $${before.output} per million tokens → free`
+  const named = (['input', 'output'] as const).filter((bucket) => before[bucket] !== after[bucket])
+  if (named.length === 0) return 'other prices than input and output'
+  return `${named.map((bucket) => `${bucket} $${before[bucket]} → $${after[bucket]}`).join(', ')} per million tokens`
 }
 
 /** Raises an alert if the state differs from the last alert, so that an outage that several replicas see is raised once. */
@@ -268,6 +417,48 @@ export async function raiseProviderState(
   })
 }
 
+/** How far back bills are watched: a day is compared again for some days, and then stays. */
+const billDays = 40
+
+interface Differing {
+  readonly provider: string
+  readonly day: bigint
+  readonly billed: bigint
+  readonly recorded: bigint
+  readonly differences: bigint
+  readonly unexplained: bigint
+}
+
+/** Days on which a provider billed another amount than was recorded, by a percentage of a rule. */
+async function differingBills(sql: Sql, now: number): Promise<NewAlert[]> {
+  const rules = await rulesFor(sql, 'bill.differs')
+  if (rules.length === 0) return []
+  const rows =
+    await sql<Differing>`SELECT provider, day, billed, recorded, differences, unexplained FROM reconciliations
+    WHERE missing IS NULL AND billed <> recorded AND day >= ${timeToSql(now - billDays * 86_400_000)}`
+  return rows.flatMap((row) => rules.flatMap((rule) => differingBill(row, rule)))
+}
+
+function differingBill(
+  { provider, day, billed, recorded, differences, unexplained }: Differing,
+  rule: AlertRule,
+): NewAlert[] {
+  const difference = billed - recorded
+  const percent = reachedPercent(rule, difference < 0n ? -difference : difference, (billed > 0n ? billed : 1n) as Nano)
+  if (percent === undefined) return []
+  const date = isoTime(timeFromSql(day)).slice(0, 10)
+  const usd = (amount: bigint) => formatUsd(amount as Nano)
+  const share = Number(((differences - unexplained) * 1000n) / (differences > 0n ? differences : 1n)) / 10
+  return [
+    {
+      ...ofRule(rule, `bill:${provider}:${date}:${percent}`),
+      kind: 'bill.differs',
+      message: `${provider} billed $${usd(billed)} for ${date}, and $${usd(recorded)} was recorded: at least ${percent} % of the bill. ${share} % of the differences are explained: see Bills in the console, or tollgate reconcile report.`,
+      data: { provider, day: date, percent, billed: usd(billed), recorded: usd(recorded), explained_percent: share },
+    },
+  ]
+}
+
 /** Raised once an hour for each host, which is how long its connections are not used again. */
 export async function raiseStrayResponse(database: Database, host: string, raising: Raising): Promise<void> {
   const hour = Math.floor(raising.now / 3_600_000)
@@ -279,10 +470,10 @@ export async function raiseStrayResponse(database: Database, host: string, raisi
 /** Alerts and finished deliveries are deleted after this long. */
 const keptMs = 90 * 86_400_000
 
-export async function cleanAlerts(database: Database, { now, hasMail }: Raising): Promise<void> {
+export async function cleanAlerts(database: Database, { now, mail }: Raising): Promise<void> {
   const before = timeToSql(now - keptMs)
   await database.transaction(async (sql) => {
-    if (!hasMail) await sql`DELETE FROM deliveries WHERE person_id IS NOT NULL AND next_at IS NOT NULL`
+    if (mail === undefined) await sql`DELETE FROM deliveries WHERE webhook_id IS NULL AND next_at IS NOT NULL`
     await sql`DELETE FROM deliveries WHERE created_at < ${before}`
     await sql`DELETE FROM alerts WHERE created_at < ${before}`
   })

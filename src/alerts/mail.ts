@@ -83,21 +83,35 @@ const subjects: Readonly<Record<Alert['kind'], string>> = {
   'provider.up': 'Provider works again',
   'provider.stray': 'Stray response',
   'price.changed': 'Prices changed',
+  'bill.differs': 'A provider’s bill differs',
   'topup.failed': 'Automatic top-up failed',
   test: 'Test',
 }
 
-export function alertMail({ kind, message, data }: Alert, to: string, address: string): Mail {
+/** One line. */
+export function alertSubject({ kind, data }: Alert): string {
   const { workspace_name, name, provider, percent } = data
   const about = [workspace_name ?? name ?? provider, percent === undefined ? undefined : `${percent} %`]
   const details = about.filter((each) => each !== undefined).join(', ')
+  // People choose the names, and a line break would end the header.
+  return `${subjects[kind]}${details && `: ${details}`}`.replaceAll(/\s+/g, ' ')
+}
+
+/** `isNamedByRule`: an address without an account. */
+export function alertMail(
+  alert: Alert,
+  { email, isNamedByRule }: { readonly email: string; readonly isNamedByRule: boolean },
+  address: string,
+): Mail {
+  const footer = isNamedByRule
+    ? `You get this because an alert rule at ${address} names your address. Ask its admins to remove it.`
+    : `You get this because of an alert rule at ${address}. Choose your e-mails under Account.`
   return {
-    to,
-    // People choose the names, and a line break would end the header.
-    subject: `${subjects[kind]}${details && `: ${details}`}`.replaceAll(/\s+/g, ' '),
-    text: [message],
+    to: email,
+    subject: alertSubject(alert),
+    text: [alert.message],
     link: { label: 'Open the console', url: `${address}/console/alerts` },
-    footer: `You get this because of your role at ${address}. Choose your e-mails under Account.`,
+    footer,
   }
 }
 

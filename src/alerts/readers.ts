@@ -2,13 +2,12 @@
 
 import type { AlertKind } from '../kernel/alert.ts'
 import type { PersonId } from '../kernel/ids.ts'
-import type { Role } from '../kernel/roles.ts'
 import type { Sql } from '../store/sql.ts'
 
 /** `installation`: everyone with the management token counts as one reader, without e-mail. */
 export type Reader = PersonId | 'installation'
 
-/** undefined = by role: admins get the alerts of their workspace, operators those of the installation. */
+/** undefined = as the rules say. */
 export async function readKinds(sql: Sql, reader: Reader): Promise<readonly AlertKind[] | undefined> {
   const [row] = await sql<{ kinds: string | null }>`SELECT kinds FROM alert_readers WHERE reader = ${reader}`
   return row?.kinds == null ? undefined : JSON.parse(row.kinds)
@@ -29,25 +28,4 @@ export async function readUntil(sql: Sql, reader: Reader): Promise<string> {
 export async function markRead(sql: Sql, reader: Reader, until: string): Promise<void> {
   await sql`INSERT INTO alert_readers (reader, kinds, read_until) VALUES (${reader}, NULL, ${until})
     ON CONFLICT (reader) DO UPDATE SET read_until = excluded.read_until WHERE alert_readers.read_until < excluded.read_until`
-}
-
-interface Candidate {
-  readonly person_id: PersonId
-  readonly role: Role
-  readonly kinds: string | null
-}
-
-/** The people who get an alert by e-mail. Members may not read alerts. */
-export async function mailedPeople(
-  sql: Sql,
-  { kind, workspaceId }: { readonly kind: AlertKind; readonly workspaceId: string | undefined },
-): Promise<readonly PersonId[]> {
-  const rows = await sql<Candidate>`SELECT m.person_id, m.role, r.kinds FROM members m
-      LEFT JOIN alert_readers r ON r.reader = m.person_id
-    WHERE m.role = 'operator' OR (m.workspace_id = ${workspaceId ?? ''} AND m.role IN ('admin', 'viewer'))`
-  const wants = ({ role, kinds }: Candidate) => {
-    if (kinds !== null) return (JSON.parse(kinds) as string[]).includes(kind)
-    return role === 'operator' ? workspaceId === undefined : role === 'admin'
-  }
-  return [...new Set(rows.filter(wants).map(({ person_id }) => person_id))]
 }

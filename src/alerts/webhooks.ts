@@ -3,7 +3,7 @@
 // URLs, so the egress guard checks the address before every call.
 
 import { createHmac } from 'node:crypto'
-import type { AlertKind } from '../kernel/alert.ts'
+import type { AlertKind, WebhookFormat } from '../kernel/alert.ts'
 import { type Clock, isoTime } from '../kernel/clock.ts'
 import { createId, type PersonId, type WorkspaceId } from '../kernel/ids.ts'
 import { createGuardedTransport, type EgressGuard, EgressRefusal } from '../providers/egress/egress-guard.ts'
@@ -11,7 +11,8 @@ import { count, type ItemIn, json, optional, rowFormat, text, time } from '../st
 import type { Database } from '../store/database.ts'
 import { type Sql, timeToSql } from '../store/sql.ts'
 import { type Alert, alertRow, createDelivery } from './alerts.ts'
-import { alertMail, type Mailer } from './mail.ts'
+import { alertMail, alertSubject, type Mailer } from './mail.ts'
+import { forgetWebhook } from './rules.ts'
 
 const webhookRow = rowFormat({
   id: text(),
@@ -20,6 +21,7 @@ const webhookRow = rowFormat({
   url: text(),
   /** undefined = all kinds. */
   kinds: optional(json<readonly AlertKind[]>()),
+  format: text<WebhookFormat>(),
   createdAt: time,
 })
 
@@ -60,8 +62,9 @@ export async function findWebhook(sql: Sql, id: string): Promise<Webhook | undef
   return webhookRow.first(await sql`SELECT * FROM webhooks WHERE id = ${id}`)
 }
 
-/** With its deliveries. */
+/** With its deliveries, and out of the rules that name it. */
 export async function deleteWebhook(sql: Sql, id: string): Promise<void> {
+  await forgetWebhook(sql, id)
   await sql`DELETE FROM deliveries WHERE webhook_id = ${id}`
   await sql`DELETE FROM webhooks WHERE id = ${id}`
 }
@@ -76,24 +79,32 @@ export async function listDeliveries(sql: Sql, webhookId: string): Promise<reado
   return deliveryRow.all(rows)
 }
 
-/** The newest hundred by webhook and e-mail. For a workspace: only those to its own webhooks and members. */
+/** The newest hundred by webhook and e-mail. For a workspace: only those to its own webhooks, members and addresses. */
 export async function listRecentDeliveries(sql: Sql, workspaceId: WorkspaceId | undefined) {
-  const rows = await sql`SELECT d.*, a.kind, COALESCE(w.url, p.email) AS receiver FROM deliveries d
+  const rows = await sql`SELECT d.*, a.kind, COALESCE(w.url, p.email, d.email) AS receiver FROM deliveries d
       JOIN alerts a ON a.id = d.alert_id LEFT JOIN webhooks w ON w.id = d.webhook_id
-      LEFT JOIN people p ON p.id = d.person_id
+      LEFT JOIN people p ON p.id = d.person_id LEFT JOIN alert_rules r ON r.id = d.rule_id
     WHERE ${workspaceId ?? ''} = '' OR (a.workspace_id = ${workspaceId ?? ''} AND (w.workspace_id = ${workspaceId ?? ''}
-      OR EXISTS (SELECT 1 FROM members m WHERE m.person_id = d.person_id AND m.workspace_id = ${workspaceId ?? ''})))
+      OR r.workspace_id = ${workspaceId ?? ''} OR EXISTS (SELECT 1 FROM members m WHERE m.person_id = d.person_id AND m.workspace_id = ${workspaceId ?? ''})))
     ORDER BY d.id DESC LIMIT ${BigInt(listedMax)}`
   return deliveryRow.all(rows)
 }
 
+interface Replayed {
+  readonly alert_id: string
+  readonly webhook_id: string | null
+  readonly person_id: PersonId | null
+  readonly email: string | null
+  readonly rule_id: string | null
+}
+
 /** Sends the alert of a delivery once more, as a new delivery. undefined = there is none. */
 export async function replayDelivery(sql: Sql, id: string, now: number): Promise<string | undefined> {
-  const [row] = await sql<{ alert_id: string; webhook_id: string | null; person_id: PersonId | null }>`
-    SELECT alert_id, webhook_id, person_id FROM deliveries WHERE id = ${id}`
+  const [row] = await sql<Replayed>`
+    SELECT alert_id, webhook_id, person_id, email, rule_id FROM deliveries WHERE id = ${id}`
   if (!row) return undefined
-  const { alert_id: alertId, webhook_id: webhookId, person_id: personId } = row
-  return await createDelivery(sql, { alertId, webhookId, personId, now })
+  const { alert_id: alertId, webhook_id: webhookId, person_id: personId, email, rule_id: ruleId } = row
+  return await createDelivery(sql, { alertId, webhookId, personId, email, ruleId, now })
 }
 
 // ── Signing ──
@@ -121,6 +132,13 @@ export function signedHeaders(id: string, seconds: number, body: string, secrets
   }
 }
 
+/** Slack, Mattermost, Rocket.Chat and others show `text`; https://docs.slack.dev/messaging/formatting-message-text */
+function slackBody(alert: Alert, address: string): string {
+  const escaped = (text: string) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
+  const text = `*${escaped(alertSubject(alert))}*\n${escaped(alert.message)}\n<${address}/console/alerts|Open the console>`
+  return JSON.stringify({ text })
+}
+
 export function alertBody({ id, kind, workspaceId, message, data, createdAt }: Alert): string {
   const facts = { id, workspace_id: workspaceId ?? null, message, ...data }
   return JSON.stringify({ type: kind, timestamp: isoTime(createdAt), data: facts })
@@ -143,8 +161,10 @@ export interface SenderDependencies {
   readonly secretsOf: WebhookSecrets
   /** From the current configuration. */
   guard(): EgressGuard
+  /** The gateway's, for links. */
+  address(): string
   /** undefined = no e-mail is configured. Such deliveries wait until `cleanAlerts` deletes them. */
-  readonly mail?: { readonly mailer: Mailer; address(): string } | undefined
+  readonly mailer?: Mailer | undefined
 }
 
 interface DueRow {
@@ -152,14 +172,16 @@ interface DueRow {
   readonly alert_id: string
   readonly webhook_id: string | null
   readonly url: string | null
+  readonly format: WebhookFormat | null
   readonly email: string | null
+  readonly rule_id: string | null
 }
 
 /** Sends the deliveries that are due and returns how many it tried. Several replicas may do this at the same time. */
 export async function sendDue(deps: SenderDependencies): Promise<number> {
   const { database, clock } = deps
   const now = clock.now()
-  const mails = deps.mail ? 1n : 0n
+  const mails = deps.mailer ? 1n : 0n
   const [due] = await database.sql`SELECT id FROM deliveries WHERE next_at <= ${timeToSql(now)}
     AND (webhook_id IS NOT NULL OR ${mails} = 1) LIMIT 1`
   if (!due) return 0
@@ -178,7 +200,8 @@ export async function sendDue(deps: SenderDependencies): Promise<number> {
 
 async function deliver(deps: SenderDependencies, id: string): Promise<void> {
   const { database, clock } = deps
-  const [row] = await database.sql<DueRow>`SELECT d.attempts, d.alert_id, d.webhook_id, w.url, p.email FROM deliveries d
+  const [row] = await database.sql<DueRow>`SELECT d.attempts, d.alert_id, d.webhook_id, w.url, w.format,
+      COALESCE(p.email, d.email) AS email, d.rule_id FROM deliveries d
       LEFT JOIN webhooks w ON w.id = d.webhook_id LEFT JOIN people p ON p.id = d.person_id WHERE d.id = ${id}`
   const alert = alertRow.first(await database.sql`SELECT * FROM alerts WHERE id = ${row?.alert_id ?? ''}`)
   // Deleted meanwhile.
@@ -195,9 +218,12 @@ async function deliver(deps: SenderDependencies, id: string): Promise<void> {
 }
 
 async function send(deps: SenderDependencies, id: string, row: DueRow, alert: Alert): Promise<PostFault | undefined> {
-  const { clock, secretsOf, guard, mail } = deps
-  if (row.webhook_id === null) return await mail?.mailer.send(alertMail(alert, row.email ?? '', mail.address()))
-  const body = alertBody(alert)
+  const { clock, secretsOf, guard, mailer, address } = deps
+  if (row.webhook_id === null) {
+    const to = { email: row.email ?? '', isNamedByRule: row.rule_id !== null }
+    return await mailer?.send(alertMail(alert, to, address()))
+  }
+  const body = row.format === 'slack' ? slackBody(alert, address()) : alertBody(alert)
   const headers = signedHeaders(id, Math.floor(clock.now() / second), body, secretsOf(row.webhook_id))
   return await post(guard(), row.url ?? '', headers, body)
 }

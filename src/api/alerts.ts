@@ -1,8 +1,9 @@
 // Alerts, and the webhooks that receive them.
 
 import { z } from 'zod'
-import { alertKinds } from '../kernel/alert.ts'
-import { idField, listSchema, must, pageFields, time } from './fields.ts'
+import { alertKinds, ruleKinds, webhookFormats } from '../kernel/alert.ts'
+import { roles } from '../kernel/roles.ts'
+import { amountField, idField, listSchema, must, pageFields, time, usd } from './fields.ts'
 import type { Definitions } from './operation.ts'
 
 export const alertSchema = z.object({
@@ -20,6 +21,7 @@ export const webhookSchema = z.object({
   workspace_id: z.string().nullable().describe('null = of the installation: it gets the alerts of all workspaces.'),
   url: z.string(),
   kinds: z.array(z.enum(alertKinds)).nullable().describe('null = all kinds.'),
+  format: z.enum(webhookFormats),
   created_at: time,
 })
 
@@ -35,6 +37,57 @@ export const deliverySchema = z.object({
   error: z.string().nullable().describe('Why the last attempt failed.'),
 })
 
+export const alertRuleSchema = z.object({
+  id: z.string(),
+  workspace_id: z.string().nullable().describe('null = of the installation: it watches all workspaces.'),
+  kind: z.enum(ruleKinds).describe('A rule for `provider.down` also sends `provider.up`.'),
+  below: usd.nullable().describe('Of `balance.low`: the alert is raised below this balance.'),
+  percents: z
+    .array(z.int())
+    .nullable()
+    .describe('Of `limit.reached`: percent of each spend limit, ascending. Of `bill.differs`: percent of the bill.'),
+  scope_id: z
+    .string()
+    .nullable()
+    .describe('Of `limit.reached`: the key, project or workspace whose limits are watched; null = all of them.'),
+  roles: z.array(z.enum(roles)).describe('Everyone with one of these roles gets an e-mail.'),
+  emails: z.array(z.string()),
+  webhooks: z.array(z.string()).describe('Their ids. A webhook also gets all alerts of its own `kinds`.'),
+  has_mail: z.boolean().describe('Whether a mail server is configured; without one, nobody gets e-mails.'),
+  created_at: time,
+})
+
+const percentExpected = must('a list of whole numbers from 1 to 100, such as [80, 100]')
+const percentItem = must('a whole number from 1 to 100')
+const recipientsMax = 20
+const recipientsExpected = (what: string) => must(`a list of at most ${recipientsMax} ${what}`)
+const recipientField = (what: string) =>
+  z.array(z.string(recipientsExpected(what)), recipientsExpected(what)).max(recipientsMax, recipientsExpected(what))
+
+const ruleFields = {
+  below: amountField.nullish().describe('Required for `balance.low`: a balance above 0.'),
+  percents: z
+    .array(z.int(percentItem).min(1, percentItem).max(100, percentItem), percentExpected)
+    .min(1, percentExpected)
+    .max(10, must('a list of at most 10 percentages'))
+    .nullish()
+    .describe(
+      'Required for `limit.reached` and `bill.differs`. Of those that are reached, the highest one raises the alert.',
+    ),
+  scope_id: z
+    .string(must('the id of a key, project or workspace'))
+    .nullish()
+    .describe('For `limit.reached`: only the limits of this key, project or workspace. null = all of them.'),
+  roles: z
+    .array(z.enum(roles, must(`a list of ${roles.join(', ')}`)), must(`a list of ${roles.join(', ')}`))
+    .optional()
+    .describe('admin and viewer for a workspace, operator for the installation.'),
+  emails: recipientField('e-mail addresses')
+    .optional()
+    .describe('For a workspace: of its members, or in `alerts.email_domains`. For the installation: any.'),
+  webhooks: recipientField('ids of webhooks').optional().describe('Of the same workspace.'),
+}
+
 export const kindsExpected = must(`a list of ${alertKinds.join(', ')}`)
 
 export const alertOperations = {
@@ -45,6 +98,36 @@ export const alertOperations = {
       workspace_id: idField('workspace').optional().describe('Only alerts of this workspace.'),
     }),
     answer: listSchema(alertSchema),
+  },
+  createAlertRule: {
+    summary: 'Creates an alert rule: what is watched, from which threshold on, and who gets the alert.',
+    body: z.strictObject({
+      kind: z.enum(ruleKinds, must(`one of ${ruleKinds.join(', ')}`)),
+      workspace_id: idField('workspace').nullish().describe('Absent or null = the whole installation.'),
+      ...ruleFields,
+    }),
+    example: { kind: 'topup.failed', roles: [], emails: [] },
+    answer: alertRuleSchema,
+    status: 201,
+  },
+  listAlertRules: {
+    summary: 'Lists alert rules, oldest first.',
+    query: z.strictObject({
+      ...pageFields,
+      workspace_id: idField('workspace').optional().describe('Only those of this workspace.'),
+      installation: z.literal('true', must('true')).optional().describe('`true`: only those of the installation.'),
+    }),
+    answer: listSchema(alertRuleSchema),
+  },
+  updateAlertRule: {
+    summary: 'Changes the threshold or the recipients of an alert rule. Absent fields stay as they are.',
+    body: z.strictObject(ruleFields),
+    example: { emails: [] },
+    answer: alertRuleSchema,
+  },
+  deleteAlertRule: {
+    summary: 'Deletes an alert rule: what it watched raises no alert by it any more.',
+    status: 204,
   },
   createWebhook: {
     summary:
@@ -57,7 +140,11 @@ export const alertOperations = {
       kinds: z
         .array(z.enum(alertKinds, kindsExpected), kindsExpected)
         .nullish()
-        .describe('Absent or null = all kinds.'),
+        .describe('Absent or null = all kinds. An empty list = only what alert rules send it.'),
+      format: z
+        .enum(webhookFormats, must('standard or slack'))
+        .default('standard')
+        .describe('`slack`: a body with `text`, as Slack and compatible services expect. Default `standard`.'),
     }),
     example: { url: 'https://example.com/hook', kinds: ['balance.low', 'limit.reached'] },
     answer: webhookSchema.extend({ secret: z.string().describe('`whsec_…`, for checking signatures.') }),

@@ -55,17 +55,25 @@ const figuresSchema = z
   .nullable()
   .describe('Of streamed answers; null = none in the last hour.')
 
+const routeState = z
+  .enum(['available', 'recovering', 'failing', 'cooldown', 'paused', 'unused', 'simulated'])
+  .describe(
+    '`available`: it answered in the last hour. `recovering`: it answers again, with less traffic for a while. `failing`: the latest attempt or connection test failed; it is still tried. `cooldown`: not tried for a while after failures. `paused`: its provider refuses the key, the model or more requests for now. `unused`: nothing in the last hour shows how it is. `simulated`: the sandbox.',
+  )
+
 const routeSchema = z.object({
   provider: z.string(),
   upstream_model: z.string(),
   priority: z.number().describe('Lower is tried first.'),
   weight: z.number().describe('Share among routes of one priority.'),
-  health: z.enum(['healthy', 'ejected', 'probing', 'slow start', 'parked']),
+  state: routeState,
+  health: z
+    .enum(['healthy', 'ejected', 'probing', 'slow start', 'parked'])
+    .describe('What the router makes of it: which share of its weight the route gets.'),
   factor: z.number().describe('The share of its weight that the route gets now, 0 to 1.'),
   wait_ms: z.number().nullable().describe('The minimum time until this state can change.'),
-  why: z.string().nullable().describe('The cause of the last failure.'),
+  why: z.string().nullable().describe('What was wrong with the latest attempt or test; null = nothing.'),
   rehearsal: z.boolean().describe('Served from inside the gateway, with failures on purpose.'),
-  answered: z.boolean().describe('It answered a request in the last hour, streamed or not.'),
   first_event_ms: figuresSchema,
   tokens_per_second: figuresSchema,
 })
@@ -77,7 +85,10 @@ export const catalogModelSchema = z.object({
   context_tokens: z.number().nullable(),
   max_output_tokens: z.number().nullable(),
   tags: z.array(z.string()).readonly(),
-  released: z.string().nullable().describe('A day, such as `2026-11-15`.'),
+  released: z.string().nullable().describe('A day, such as `2026-11-15`, or only its month.'),
+  description: z.string().optional().describe('What it is for; absent = no source says.'),
+  knowledge: z.string().optional().describe('The day or month up to which it was trained; absent = unknown.'),
+  input: z.array(z.string()).readonly().optional().describe('The kinds of input it takes; absent = unknown.'),
   retires: z.string().optional().describe('The day its creator retires it; absent = unknown.'),
   source: z.string().describe('`built in`, or the file and line of the entry.'),
   price_source: z
@@ -91,6 +102,11 @@ export const catalogModelSchema = z.object({
   price: priceSchema.nullable().describe('null = unknown, and then the model cannot be called.'),
   callable: z.boolean(),
   routes: z.array(routeSchema),
+  fallbacks: z
+    .array(z.string())
+    .readonly()
+    .optional()
+    .describe('The models that answer, in this order, if every route of this one fails; absent = none.'),
   off: z
     .array(
       z.object({
@@ -138,11 +154,15 @@ const planSchema = z.object({
   candidates: z.array(
     z.object({
       place: z.number().nullable().describe('1 is tried first; null = it would not be tried now.'),
+      model: z.string().describe('The model that it serves: the requested one, or one of its fallbacks.'),
       provider: z.string(),
       upstream_model: z.string(),
       dialect: z.string(),
       lane: z.enum(['bytes', 'translation']),
       why: z.string(),
+      state: routeState,
+      wait_ms: z.number().nullable().describe('The minimum time until its state can change.'),
+      fault: z.string().nullable().describe('What was wrong with the latest attempt or test; null = nothing.'),
     }),
   ),
 })
@@ -172,6 +192,27 @@ export const priceListSchema = z.object({
     .describe('By model id: explicit prices, which the markup does not change. Set them with the price of a model.'),
   workspaces: z.int().describe('How many workspaces pay by it.'),
   set_at: time,
+})
+
+const pricedModelsSchema = priceListSchema.extend({
+  models: z
+    .array(
+      z.object({
+        model: z.string(),
+        name: z.string(),
+        catalog_price: priceSchema,
+        price: priceSchema.describe('What workspaces with this list pay.'),
+        is_explicit: z.boolean().describe('Set for this list; otherwise the catalog price and the markup.'),
+        routes: z.array(
+          z.object({
+            provider: z.string(),
+            upstream_model: z.string(),
+            cost: priceSchema.nullable().describe('What its provider charges the operator; null = unknown.'),
+          }),
+        ),
+      }),
+    )
+    .describe('Every model with a price, by id.'),
 })
 
 export const catalogOperations = {
@@ -254,6 +295,10 @@ export const catalogOperations = {
   listPriceLists: {
     summary: 'Lists the price lists: what some workspaces pay instead of the prices of the catalog.',
     answer: listSchema(priceListSchema),
+  },
+  getPriceList: {
+    summary: 'Reads one price list with what every model costs in it, in the catalog and at its providers.',
+    answer: pricedModelsSchema,
   },
   putPriceList: {
     summary: 'Creates a price list or changes its markup, from the next request on; explicit prices stay.',

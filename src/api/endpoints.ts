@@ -62,6 +62,12 @@ export const endpoints = {
   putProjectLimits: ['PUT', '/api/projects/{id}/limits', admins],
   listProjectModels: ['GET', '/api/projects/{id}/models', everyone],
 
+  createGroup: ['POST', '/api/workspaces/{id}/groups', admins],
+  listGroups: ['GET', '/api/workspaces/{id}/groups', admins],
+  getGroup: ['GET', '/api/groups/{id}', admins],
+  updateGroup: ['PATCH', '/api/groups/{id}', admins],
+  deleteGroup: ['DELETE', '/api/groups/{id}', admins],
+
   createKey: ['POST', '/api/projects/{id}/keys', adminsAndOwners],
   listKeys: ['GET', '/api/keys', readersAndOwners],
   getKey: ['GET', '/api/keys/{id}', readersAndOwners],
@@ -78,6 +84,7 @@ export const endpoints = {
   listProviders: ['GET', '/api/providers', operators],
   // Counts the requests of all workspaces, including those with their own provider keys.
   getProviderHistory: ['GET', '/api/providers/history', operators],
+  getProvider: ['GET', '/api/providers/{provider}', operators],
   testProvider: ['POST', '/api/providers/{provider}/test', operators],
 
   getCatalog: ['GET', '/api/catalog', oneself],
@@ -87,6 +94,7 @@ export const endpoints = {
   updatePrices: ['POST', '/api/prices/update', operators],
   getPlan: ['GET', '/api/models/{model}/plan', operators],
   listPriceLists: ['GET', '/api/price-lists', operators],
+  getPriceList: ['GET', '/api/price-lists/{list}', operators],
   putPriceList: ['PUT', '/api/price-lists/{list}', operators],
   deletePriceList: ['DELETE', '/api/price-lists/{list}', operators],
 
@@ -104,7 +112,17 @@ export const endpoints = {
   getUsage: ['GET', '/api/usage', readersAndOwners],
   estimateReport: ['GET', '/api/usage/estimate', readersAndOwners],
 
+  // What the operator pays.
+  runReconciliation: ['POST', '/api/reconciliations', operators],
+  exportReconciliation: ['GET', '/api/reconciliations/export', operators],
+  getReconciliation: ['GET', '/api/reconciliations', operators],
+  exportFocus: ['GET', '/api/focus/export', operators],
+
   listAlerts: ['GET', '/api/alerts', readers],
+  createAlertRule: ['POST', '/api/alert-rules', admins],
+  listAlertRules: ['GET', '/api/alert-rules', admins],
+  updateAlertRule: ['PATCH', '/api/alert-rules/{id}', admins],
+  deleteAlertRule: ['DELETE', '/api/alert-rules/{id}', admins],
   createWebhook: ['POST', '/api/webhooks', admins],
   listWebhooks: ['GET', '/api/webhooks', admins],
   deleteWebhook: ['DELETE', '/api/webhooks/{id}', admins],
@@ -119,6 +137,15 @@ export const endpoints = {
   endSessions: ['POST', '/api/me/sign-out', oneself],
   listSessions: ['GET', '/api/me/sessions', oneself],
   endSession: ['DELETE', '/api/me/sessions/{id}', oneself],
+  // A device that waits for its person, named by the code that it shows.
+  openDeviceGrant: ['POST', '/api/me/device-grants/open', oneself],
+  approveDeviceGrant: ['POST', '/api/me/device-grants/approve', oneself],
+  denyDeviceGrant: ['POST', '/api/me/device-grants/deny', oneself],
+  listOwnSignIns: ['GET', '/api/me/sign-ins', oneself],
+  endOwnSignIns: ['POST', '/api/me/sign-ins/end', oneself],
+  listSignIns: ['GET', '/api/sign-ins', adminsAndOwners],
+  endSignIn: ['DELETE', '/api/sign-ins/{id}', adminsAndOwners],
+  endWorkspaceSignIns: ['POST', '/api/workspaces/{id}/end-sign-ins', admins],
   // The link signs in as the operator.
   createSignInLink: ['POST', '/api/sign-in-links', operators],
   createToken: ['POST', '/api/tokens', oneself],
@@ -133,6 +160,11 @@ export const endpoints = {
   listInvitations: ['GET', '/api/invitations', admins],
   revokeInvitation: ['DELETE', '/api/invitations/{id}', admins],
 
+  getManagedSettings: ['GET', '/api/managed-settings', operators],
+  putManagedSettings: ['PUT', '/api/managed-settings', operators],
+  previewManagedSettings: ['POST', '/api/managed-settings/preview', operators],
+
+  exportAudit: ['GET', '/api/audit/export', operators],
   listAudit: ['GET', '/api/audit', operators],
   getConfig: ['GET', '/api/config', operators],
   getConfigFile: ['GET', '/api/config/file', operators],

@@ -34,7 +34,7 @@ export const listNameField = z
 
 export const modelsField = z
   .array(z.string(must('a model id or a pattern such as "acme/*"')), must('a list of model ids and patterns'))
-  .describe('Allowlist: model ids and `prefix/*` patterns. Absent or null = every model.')
+  .describe('Allowlist: model ids and patterns such as `acme/*` and `acme/large-*`. Absent or null = every model.')
 
 export const aliasesField = z
   .record(z.string(), z.string(must('a model id')), must('an object of names and model ids'))
@@ -86,6 +86,31 @@ const count = (meaning: string) =>
 
 const tagAmounts = z.record(z.string(), amountField, must('amounts by tag such as {"team=web": "5.00"}'))
 
+const spendLimitsField = z
+  .array(
+    z.strictObject({
+      subject: z
+        .string(must('a subject such as "person:ada@example.com"'))
+        .default('all')
+        .describe(
+          'Whose spend: `all` requests; `user` each end user; `tag:team=web`; `person` each person by their keys and sign-ins, `person:ADDRESS` one of them; `group:NAME`.',
+        ),
+      models: z
+        .string(must('a model id or a pattern such as "acme/*"'))
+        .nullish()
+        .describe('Counts only these: a model id, or a pattern as in allowlists. Absent = every model.'),
+      window: z
+        .string(must('a window such as "day"'))
+        .describe(
+          '`day`, `week` from Monday, or `month`, all UTC; or the last hours or days, exact to the minute: `5h`, `7d`, from `1h` to `31d`.',
+        ),
+      limit: amountField,
+    }),
+    must('a list of spend limits'),
+  )
+  .nullish()
+  .describe('Further spend limits. In limits of a key, no people and groups.')
+
 /** null is the same as absent: no limit. */
 export const limitsField = z
   .strictObject({
@@ -104,6 +129,7 @@ export const limitsField = z
     tag_spend_per_day: tagAmounts.nullish().describe('USD in a UTC day by tag: `{"team=web": "5.00"}`.'),
     tag_spend_per_week: tagAmounts.nullish().describe('USD in a week from Monday, UTC, by tag.'),
     tag_spend_per_month: tagAmounts.nullish().describe('USD in a UTC month by tag: `{"team=web": "100.00"}`.'),
+    spend_limits: spendLimitsField,
   })
   .describe('Absent limits are unlimited. The tightest limit of key, project and workspace applies.')
 
@@ -111,14 +137,20 @@ export const limitsField = z
 export const spendField = z
   .array(
     z.object({
-      period: z.enum(['day', 'week', 'month']),
+      period: z.string().describe('`day`, `week`, `month`, or a rolling window such as `5h`.'),
       limit: z.string().describe('USD as a decimal string.'),
       spent: z.string().describe('USD charged so far in this period; running requests are not counted.'),
       starts_at: z.string().describe('ISO 8601. In the future: the limit does not apply yet.'),
-      resets_at: z.string().describe('ISO 8601: when the next period begins.'),
+      resets_at: z
+        .string()
+        .describe(
+          'ISO 8601: when the next period begins; of a rolling window, when nothing that counts now will count.',
+        ),
+      subject: z.string().optional().describe('Absent = all requests.'),
+      models: z.string().optional().describe('Absent = every model.'),
     }),
   )
-  .describe('The state of its own spend limits.')
+  .describe('The state of its own spend limits, without those of each end user and each person.')
 export const time = z.string().describe('ISO 8601, UTC.')
 export const usd = z.string().describe('USD as a decimal string.')
 export const managedBy = z.enum(['api', 'file']).describe('`file` if the configuration file declares it.')

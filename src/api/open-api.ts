@@ -2,13 +2,16 @@
 
 import { z } from 'zod'
 import { modelEntrySchema } from '../catalog/entry.ts'
+import { alertRuleSchema } from './alerts.ts'
 import { catalogModelSchema, priceListSchema } from './catalog.ts'
 import { limitsField } from './fields.ts'
+import { groupSchema } from './groups.ts'
 import type { Operation } from './operation.ts'
 import { invitationSchema, managementTokenSchema, memberSchema } from './people.ts'
 import { keySchema, keyWithSecretSchema, projectSchema } from './projects.ts'
 import { credentialSchema } from './providers.ts'
 import { explainedRequestSchema, requestSchema } from './requests.ts'
+import { signInSchema } from './sign-ins.ts'
 import { auditSchema } from './system.ts'
 import { correctionSchema, topUpSchema, transferSchema, walletSchema } from './wallet.ts'
 import { workspaceSchema } from './workspaces.ts'
@@ -34,6 +37,7 @@ const named: Readonly<Record<string, z.ZodType>> = {
   Workspace: workspaceSchema,
   Project: projectSchema,
   Key: keySchema,
+  Group: groupSchema,
   KeyWithSecret: keyWithSecretSchema,
   Limits: limitsField,
   Wallet: walletSchema,
@@ -44,11 +48,13 @@ const named: Readonly<Record<string, z.ZodType>> = {
   Member: memberSchema,
   Invitation: invitationSchema,
   ManagementToken: managementTokenSchema,
+  SignIn: signInSchema,
   AuditEntry: auditSchema,
   Request: requestSchema,
   ExplainedRequest: explainedRequestSchema,
   CatalogModel: catalogModelSchema,
   PriceList: priceListSchema,
+  AlertRule: alertRuleSchema,
   Error: errorSchema,
 }
 

@@ -9,13 +9,16 @@ const idsInPaths = {
   workspaces: ['workspace', 'ws'],
   projects: ['project', 'prj'],
   keys: ['key', 'key'],
+  groups: ['group', 'grp'],
   requests: ['request', 'req'],
   webhooks: ['webhook', 'whk'],
+  'alert-rules': ['rule', 'rul'],
   deliveries: ['delivery', 'dlv'],
   members: ['member', 'mem'],
   invitations: ['invitation', 'inv'],
   tokens: ['token', 'tok'],
   'me/sessions': ['session', 'ses'],
+  'sign-ins': ['device', 'sgn'],
   payments: ['payment', 'pay'],
 } as const
 

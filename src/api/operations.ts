@@ -2,13 +2,16 @@
 // and a handler in src/http/management; a test names the documents that lack it.
 
 import { alertOperations } from './alerts.ts'
+import { billOperations } from './bills.ts'
 import { catalogOperations } from './catalog.ts'
 import { endpoints, type OperationName } from './endpoints.ts'
+import { groupOperations } from './groups.ts'
 import { type Definition, kindIn, type Operation } from './operation.ts'
 import { peopleOperations } from './people.ts'
 import { keyOperations, projectOperations } from './projects.ts'
 import { credentialOperations, providerOperations } from './providers.ts'
 import { requestOperations } from './requests.ts'
+import { signInOperations } from './sign-ins.ts'
 import { systemOperations } from './system.ts'
 import { walletOperations } from './wallet.ts'
 import { workspaceOperations } from './workspaces.ts'
@@ -17,13 +20,16 @@ const definitions = {
   ...workspaceOperations,
   ...walletOperations,
   ...projectOperations,
+  ...groupOperations,
   ...keyOperations,
   ...credentialOperations,
   ...providerOperations,
   ...catalogOperations,
   ...requestOperations,
+  ...billOperations,
   ...alertOperations,
   ...peopleOperations,
+  ...signInOperations,
   ...systemOperations,
 } satisfies Readonly<Record<OperationName, Definition>>
 

@@ -76,7 +76,10 @@ export const peopleOperations = {
           email: z.string(),
           name: z.string(),
           has_password: z.boolean(),
-          alert_kinds: z.array(z.enum(alertKinds)).nullable().describe('Alerts by e-mail; null = by role.'),
+          alert_kinds: z
+            .array(z.enum(alertKinds))
+            .nullable()
+            .describe('Alerts by e-mail; null = as the alert rules say.'),
         })
         .nullable()
         .describe('null for the installation.'),
@@ -92,7 +95,7 @@ export const peopleOperations = {
       alert_kinds: z
         .array(z.enum(alertKinds, kindsExpected), kindsExpected)
         .nullable()
-        .describe('null = by role: admins get those of their workspace, operators those of the installation.'),
+        .describe('null = as the alert rules say.'),
     }),
     example: { alert_kinds: ['balance.low'] },
     answer: z.object({ alert_kinds: z.array(z.enum(alertKinds)).nullable() }),

@@ -1,6 +1,7 @@
 // Projects, which group keys and decide which models they may call, and API keys.
 
 import { z } from 'zod'
+import { catalogModelSchema } from './catalog.ts'
 import {
   aliasesField,
   allowedModels,
@@ -33,9 +34,8 @@ export const projectSchema = z.object({
   archived_at: time.nullable().describe('When it was deleted after it had been used; null = in use.'),
 })
 
-const offeredModelSchema = z.object({
-  id: z.string(),
-  owned_by: z.string(),
+/** As the workspace pays for it. */
+const offeredModelSchema = catalogModelSchema.omit({ off: true }).extend({
   own_key: z.boolean().describe('A credential of the workspace is used for it.'),
   own_providers: z.array(z.string()).readonly().describe('The providers it is used at.'),
 })
@@ -44,10 +44,13 @@ export type OfferedModel = z.input<typeof offeredModelSchema>
 
 export const keySchema = z.object({
   id: z.string(),
+  kind: z
+    .enum(['secret', 'person'])
+    .describe('`person`: stands for its owner, who signs in on devices. It has no secret and cannot be rotated.'),
   workspace_id: z.string(),
   project_id: z.string(),
-  name: z.string(),
-  last4: z.string().describe('The last four characters of the secret; the rest is never shown.'),
+  name: z.string().describe('Of a `person`: the e-mail address, followed by `(signs in)`.'),
+  last4: z.string().describe('The last four characters of the secret; the rest is never shown. Empty for a `person`.'),
   status: z.enum(['active', 'expired', 'revoked']),
   models: allowedModels,
   sources: z.array(z.string()).nullable().describe('null = from anywhere.'),
@@ -112,7 +115,8 @@ export const projectOperations = {
   },
   putProjectLimits: limitsRow('project'),
   listProjectModels: {
-    summary: 'Lists the models the keys of a project can call now, by id and without pages, as GET /v1/models does.',
+    summary:
+      'Lists the models the keys of a project can call now, as GET /v1/models does: by id, without pages, at the prices of its workspace.',
     answer: listSchema(offeredModelSchema),
   },
 } satisfies Definitions

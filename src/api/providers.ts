@@ -1,6 +1,7 @@
 // The operator's providers, the provider keys that workspaces bring, and testing both. No key is ever shown.
 
 import { z } from 'zod'
+import { catalogModelSchema } from './catalog.ts'
 import { listSchema, must, time } from './fields.ts'
 import { type Definitions, emptyBody } from './operation.ts'
 
@@ -25,6 +26,23 @@ const providerSchema = z.object({
 })
 
 export type ShownProvider = z.input<typeof providerSchema>
+
+const { price: priceField } = catalogModelSchema.shape
+
+const providerDetailsSchema = providerSchema.extend({
+  routes: z
+    .array(
+      z.object({
+        model: z.string(),
+        upstream_model: z.string(),
+        price: priceField.describe('Of the model in the catalog; null = unknown.'),
+        cost: priceField.describe('What the provider charges the operator; null = unknown.'),
+      }),
+    )
+    .describe('By model.'),
+})
+
+export type ProviderDetails = z.input<typeof providerDetailsSchema>
 
 const testResultSchema = z
   .object({
@@ -66,7 +84,9 @@ const historySchema = z
           provider: z.string(),
           upstream_models: z.array(z.string()).readonly(),
           started_at: time.describe('Of the first failed attempt.'),
-          ended_at: time.nullable().describe('Of the last failed attempt; null = it may still go on.'),
+          ended_at: time
+            .nullable()
+            .describe('Of the last failed attempt; null = it goes on, because a route still fails.'),
           causes: z
             .array(z.object({ outcome: z.string(), attempts: z.number() }))
             .describe('How the failed attempts ended, the most frequent first: `503`, `timed out`.'),
@@ -74,7 +94,7 @@ const historySchema = z
           requests_failed: z.number(),
         })
         .describe(
-          'A time in which at least half of the attempts at a route failed, with three failures or one that pauses the route. It ends when most attempts succeed again, or after an hour without a failure.',
+          'A time in which at least half of the attempts at a route failed, with three failures or one that pauses the route. It ends when the route answers again.',
         ),
     ),
   })
@@ -119,6 +139,10 @@ export const providerOperations = {
   listProviders: {
     summary: 'Lists the enabled providers and where each was enabled.',
     answer: listSchema(providerSchema),
+  },
+  getProvider: {
+    summary: 'Reads an enabled provider, its routes, and what they charge and cost.',
+    answer: providerDetailsSchema,
   },
   getProviderHistory: {
     summary:

@@ -66,7 +66,10 @@ export const requestSchema = z.object({
   path: z.string(),
   stream: z.boolean(),
   model: z.string().nullable().describe('The model that was found; null = none.'),
-  requested_model: z.string().nullable().describe('What the client asked for, if no model was found for it.'),
+  requested_model: z
+    .string()
+    .nullable()
+    .describe('What the client asked for, if no model was found for it, or if a fallback answered.'),
   status: z
     .number()
     .describe('HTTP status; 499 = the client disconnected before the end. A stream that failed has 200 and a `code`.'),
@@ -176,6 +179,25 @@ const startedBetween = {
   to: timeField.optional().describe('Only requests that started before this time. ISO 8601, Z or an offset.'),
 }
 
+export const requestSorts = [
+  ...(['started_at', 'total_ms', 'first_event_ms'] as const),
+  ...(['input_tokens', 'output_tokens', 'cost'] as const),
+] as const
+const sortsExpected = must(`one of ${requestSorts.join(', ')}`)
+
+const sorting = {
+  sort: z
+    .enum(requestSorts, sortsExpected)
+    .default('started_at')
+    .describe(
+      'What to sort by. Requests without a value come last, the newest first among equals. Orders other than newest first read every request of the period.',
+    ),
+  order: z.enum(['desc', 'asc'], must('desc or asc')).default('desc').describe('`desc`: the highest or newest first.'),
+}
+
+/** An export in another order than newest first has at most this many requests, because their order is kept in memory. */
+export const sortedExportMax = 200_000
+
 const sums = {
   requests: z.number(),
   errors: z.number().describe('Requests with a `code`.'),
@@ -236,6 +258,10 @@ const usagePeriod = {
   to: timeField.optional().describe('Requests that started before this time. Default: now.'),
 }
 
+const cacheSaved = usd.describe(
+  'What the same tokens would have cost without a cache, less their price; negative if cache writes cost more than reads saved.',
+)
+
 const usageSums = {
   requests: z.number(),
   failed_requests: z.number().describe('Requests with a `code`.'),
@@ -245,9 +271,7 @@ const usageSums = {
   output_tokens: z.number(),
   cost: usd,
   cache_hit_rate: z.number().nullable().describe('Input read from a cache ÷ all input; null = there was no input.'),
-  cache_saved: usd.describe(
-    'What the same tokens would have cost without a cache, less their price; negative if cache writes cost more than reads saved.',
-  ),
+  cache_saved: cacheSaved,
 }
 
 export const usageGroupsMax = 1000
@@ -274,12 +298,25 @@ const reportSchema = <Sums extends z.ZodRawShape>(sums: Sums) =>
           ...sums,
         }),
       )
-      .describe(`The ${usageGroupsMax} most expensive, most expensive first.`),
+      .describe(`The ${usageGroupsMax} most expensive, most expensive first; by day, oldest first.`),
     groups_left_off: z.number(),
   })
 
 const seriesGroups = [
-  ...(['none', 'model', 'key', 'project', 'workspace', 'provider', 'agent', 'session', 'user', 'cause'] as const),
+  ...([
+    'none',
+    'model',
+    'key',
+    'project',
+    'workspace',
+    'provider',
+    'route',
+    'agent',
+    'session',
+    'user',
+    'person',
+    'cause',
+  ] as const),
 ]
 type SeriesGroup = (typeof seriesGroups)[number] | `tag:${string}`
 const seriesGroupExpected = `one of ${seriesGroups.join(', ')} and tag:NAME`
@@ -295,7 +332,11 @@ export const seriesIntervals = {
 /** Series beyond it are added up in `others`. */
 export const seriesMax = 20
 
-const seriesSums = { ...sums, cache_read_tokens: tokens.describe('The part of the input that was read from a cache.') }
+const seriesSums = {
+  ...sums,
+  cache_read_tokens: tokens.describe('The part of the input that was read from a cache.'),
+  cache_saved: cacheSaved,
+}
 const seriesFields = {
   ...seriesSums,
   points: z
@@ -313,7 +354,7 @@ const usageSeriesSchema = z.object({
     .array(
       z.object({
         value: z.string().nullable().describe('null = the requests have none.'),
-        name: z.string().nullable().describe('Of the key, project or workspace.'),
+        name: z.string().nullable().describe('Of the key, project, workspace or person.'),
         ...seriesFields,
       }),
     )
@@ -347,8 +388,11 @@ const usageReportSchema = reportSchema(usageSums)
 const marginReportSchema = reportSchema({
   requests: z.number(),
   charged: usd.describe('What workspaces were charged.'),
-  upstream_cost: usd.describe('What providers bill for the requests whose route has a known cost.'),
-  margin: usd.describe('`charged` − `charged_without_cost` − `upstream_cost`; may be negative.'),
+  upstream_cost: usd.describe('What providers bill for the answers of routes with a known cost.'),
+  failed_cost: usd.describe(
+    'What they probably bill for attempts without an answer: hedges, timeouts, broken and empty answers, callers that left.',
+  ),
+  margin: usd.describe('`charged` − `charged_without_cost` − `upstream_cost` − `failed_cost`; may be negative.'),
   requests_without_cost: z.number().describe('Charged requests on routes without a known cost.'),
   charged_without_cost: usd.describe('Their charges, which the margin does not count.'),
 })
@@ -368,13 +412,13 @@ export const requestOperations = {
     isEventStream: true,
   },
   exportRequests: {
-    summary: 'Downloads the request log, newest first, as CSV or as one JSON object per line.',
-    query: z.strictObject({ ...requestFilters, ...startedBetween, format: fileFormatField }),
+    summary: 'Downloads the request log as CSV or as one JSON object per line, in the order of the list.',
+    query: z.strictObject({ ...requestFilters, ...startedBetween, ...sorting, format: fileFormatField }),
     fileTypes,
   },
   listRequests: {
-    summary: 'Lists requests, newest first.',
-    query: z.strictObject({ ...pageFields, ...requestFilters, ...startedBetween }),
+    summary: 'Lists requests, newest first or sorted by duration, tokens or cost.',
+    query: z.strictObject({ ...pageFields, ...requestFilters, ...startedBetween, ...sorting }),
     answer: listSchema(requestSchema),
   },
   getRequest: {
@@ -452,7 +496,7 @@ export const requestOperations = {
             name.startsWith('tag:') ? isTagName(name.slice('tag:'.length)) : seriesGroups.some((each) => each === name),
           must(seriesGroupExpected),
         )
-        .describe(`What to group by: ${seriesGroupExpected}.`),
+        .describe(`What to group by: ${seriesGroupExpected}. \`person\`: by the owner of the key.`),
       ...requestFilters,
     }),
     answer: usageSeriesSchema,

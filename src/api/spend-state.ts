@@ -13,6 +13,7 @@ export function isReached({ limit, spent }: SpendState): boolean {
 export function stateText(state: SpendState, now: number): string {
   const { starts_at, resets_at } = state
   if (Date.parse(starts_at) > now) return `from ${starts_at.slice(0, 10)}`
+  if (/^[0-9]+[hd]$/.test(state.period)) return isReached(state) ? 'limit reached' : 'rolling'
   const hours = (Date.parse(resets_at) - now) / 3_600_000
   if (!isReached(state)) return `resets in ${spanText(hours)}`
   // All periods end at midnight.

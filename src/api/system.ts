@@ -1,7 +1,7 @@
 // The audit log, the configuration in effect and the OpenAPI document.
 
 import { z } from 'zod'
-import { listSchema, pageQuery, time } from './fields.ts'
+import { fileFormatField, fileTypes, listSchema, must, pageFields, time, timeField } from './fields.ts'
 import type { Definitions } from './operation.ts'
 
 export const auditSchema = z.object({
@@ -13,6 +13,28 @@ export const auditSchema = z.object({
   details: z.record(z.string(), z.unknown()),
   request_id: z.string().nullable(),
   hash: z.string().describe('Over this entry and the hash of the previous one.'),
+})
+
+const word = (meaning: string, pattern: RegExp, expected: string) =>
+  z.string(must(expected)).min(1, must(expected)).max(300).regex(pattern, must(expected)).optional().describe(meaning)
+
+const auditFilters = {
+  actor: word('Only changes by this actor: the id of a person, or a name such as `console`.', /./, 'an actor'),
+  action: word(
+    'Only this action, such as `key.revoke`; `key`: everything that was done to keys.',
+    /^[a-z_]+(\.[a-z_]+)?$/,
+    'an action such as "key.revoke", or the kind of object such as "key"',
+  ),
+  object: word('Only changes of the object with this id.', /./, 'the id of an object'),
+  from: timeField.optional().describe('Only changes at or after this time. ISO 8601, Z or an offset.'),
+  to: timeField.optional().describe('Only changes before this time. ISO 8601, Z or an offset.'),
+}
+
+export const listedAuditSchema = auditSchema.extend({
+  actor_email: z
+    .string()
+    .nullable()
+    .describe('The address of the person, also of a token of theirs; null = no person.'),
 })
 
 const settingSchema = z.object({
@@ -38,8 +60,13 @@ const configFileSchema = z.object({
 export const systemOperations = {
   listAudit: {
     summary: 'Lists who changed what, newest first.',
-    query: pageQuery,
-    answer: listSchema(auditSchema),
+    query: z.strictObject({ ...pageFields, ...auditFilters }),
+    answer: listSchema(listedAuditSchema),
+  },
+  exportAudit: {
+    summary: 'Downloads the audit log, newest first, as CSV or as one JSON object per line.',
+    query: z.strictObject({ ...auditFilters, format: fileFormatField }),
+    fileTypes,
   },
   getConfig: {
     summary: 'Lists the settings in effect and where each came from. Secrets are shown only as set.',

@@ -20,9 +20,11 @@ export const correctionSchema = z.object({
   balance: usd.describe('After this correction.'),
 })
 
+const transferKinds = ['charge', 'writeoff', 'topup', 'grant', 'correction'] as const
+
 export const transferSchema = z.object({
   id: z.string(),
-  kind: z.enum(['charge', 'writeoff', 'topup', 'grant', 'correction']),
+  kind: z.enum(transferKinds),
   direction: z
     .enum(['in', 'out', 'none'])
     .describe('As seen from the wallet. `none`: it did not touch the wallet (a write-off, or its reversal).'),
@@ -173,7 +175,12 @@ export const walletOperations = {
   },
   listTransfers: {
     summary: 'Lists payments into and out of the wallet, newest first.',
-    query: pageQuery,
+    query: pageQuery.extend({
+      kind: z
+        .enum(transferKinds, must('charge, writeoff, topup, grant or correction'))
+        .optional()
+        .describe('Only transfers of this kind.'),
+    }),
     answer: listSchema(transferSchema),
   },
   getStatement: {

@@ -2,7 +2,6 @@
 
 import { z } from 'zod'
 import {
-  amountField,
   limitsField,
   listNameField,
   listSchema,
@@ -22,7 +21,7 @@ export const workspaceSchema = z.object({
   limits: limitsField,
   spend: spendField,
   shares_routes: z.boolean().describe("Whether routes on the operator's credentials may follow those on its own."),
-  low_balance: usd.describe('An alert is raised when the balance falls below it.'),
+  low_balance: usd.nullable().describe('The highest balance that one of its alert rules names; null = no rule does.'),
   price_list: z.string().nullable().describe('The price list it pays by; null = the prices of the catalog.'),
   managed_by: managedBy,
   created_at: time,
@@ -34,7 +33,12 @@ export function limitsRow(kind: 'workspace' | 'project' | 'key') {
     summary: `Replaces all limits of a ${kind}; absent limits are unlimited. Effective for the next request.`,
     body: limitsField,
     example: { requests_per_minute: 60, tokens_per_minute: 100_000, spend_per_month: '50.00' },
-    answer: limitsField,
+    answer: limitsField.extend({
+      warnings: z
+        .array(z.string())
+        .optional()
+        .describe('What is probably a mistake, such as a pattern that matches no model.'),
+    }),
   }
 }
 
@@ -64,9 +68,6 @@ export const workspaceOperations = {
         .boolean(must('true or false'))
         .optional()
         .describe("Whether routes on the operator's credentials, at the usual price, may follow those on its own."),
-      low_balance: amountField
-        .optional()
-        .describe('Raise an alert when the balance falls below this, in USD; "0" = never.'),
       price_list: listNameField
         .nullish()
         .describe('The price list it pays by from its next request on; null = the prices of the catalog.'),

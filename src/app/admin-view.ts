@@ -4,7 +4,7 @@
 import { basename } from 'node:path'
 import type { CatalogItem } from '../api/catalog.ts'
 import type { OfferedModel } from '../api/projects.ts'
-import type { ShownProvider } from '../api/providers.ts'
+import type { ProviderDetails, ShownProvider } from '../api/providers.ts'
 import type { Model } from '../catalog/model.ts'
 import { showPrice } from '../catalog/price.ts'
 import { surfaces } from '../dialects/registry.ts'
@@ -19,11 +19,13 @@ import { baseUrlFault } from '../providers/entry.ts'
 import type { Endpoint, Provider } from '../providers/provider.ts'
 import type { Health, RouteReading } from '../routing/health.ts'
 import { explainPlan, ownProviders, type PlanExplanation } from '../routing/offer.ts'
-import { type ProbedDialects, probeProvider } from '../routing/probe-provider.ts'
+import { type ProbedDialects, probeFault, probeProvider } from '../routing/probe-provider.ts'
+import type { Sql } from '../store/sql.ts'
 import { createAllowlist } from '../tenancy/allowlist.ts'
 import type { Caller } from '../tenancy/caller.ts'
 import { type CredentialCache, putCredential } from '../tenancy/credentials.ts'
-import type { Project } from '../tenancy/workspaces.ts'
+import { getWorkspace, type Project } from '../tenancy/workspaces.ts'
+import type { RouteCost } from '../web/catalog/entry.ts'
 import type { Auth } from './auth.ts'
 import type { CatalogSnapshot, LiveCatalog } from './live-catalog.ts'
 
@@ -32,40 +34,75 @@ import type { CatalogSnapshot, LiveCatalog } from './live-catalog.ts'
  * that no enabled provider serves.
  */
 export function catalogItems(
-  { catalog, providers, priceVersions, pricedAt, findPrice, needsOf, endpointsOf }: CatalogSnapshot,
-  health: Pick<Health, 'snapshot'>,
+  snapshot: CatalogSnapshot,
+  health: Pick<Health, 'snapshot' | 'standing'>,
   { all }: { readonly all: boolean } = { all: false },
 ): readonly CatalogItem[] {
-  const readings = readingsByRoute(health.snapshot())
+  const { catalog, providers, needsOf, endpointsOf } = snapshot
+  const itemOf = createItems(snapshot, health)
   const isServed = ({ routes }: Model) => routes.some(({ providerId }) => providers.has(providerId))
   const offProviders = ({ routes }: Model) =>
     [...new Set(routes.map(({ providerId }) => providerId))].map((id) => ({ provider: id, needs: [...needsOf(id)] }))
+  return catalog.models
+    .filter((model) => isServed(model) || (all && model.routes.some(({ providerId }) => endpointsOf(providerId))))
+    .map((model) => ({
+      ...itemOf(model),
+      callable: model.price !== undefined && isServed(model),
+      ...(!isServed(model) && { off: offProviders(model) }),
+    }))
+}
+
+/** Shows models with their prices in the catalog or in a price list. */
+function createItems(
+  { providers, priceVersions, pricedAt, findPrice }: CatalogSnapshot,
+  health: Pick<Health, 'snapshot' | 'standing'>,
+  priceList?: string,
+): (model: Model) => Omit<CatalogItem, 'callable' | 'off'> {
+  const readings = readingsByRoute(health.snapshot())
   /** The first version is what the gateway started with. */
   const changedAt = (id: string) => {
     const since = pricedAt.get(id)
     const isFirst = since === undefined || /#1$/.test(priceVersions.get(id) ?? '#1')
     return isFirst ? {} : { price_changed_at: isoTime(since) }
   }
-  return catalog.models
-    .filter((model) => isServed(model) || (all && model.routes.some(({ providerId }) => endpointsOf(providerId))))
-    .map((model) => ({
+  return (model) => {
+    const found = findPrice(model.id, priceList)
+    return {
       id: model.id,
       name: model.name,
       owned_by: model.ownedBy,
       context_tokens: model.contextTokens ?? null,
       max_output_tokens: model.maxOutputTokens ?? null,
       tags: model.tags,
-      released: model.releasedAt === undefined ? null : isoTime(model.releasedAt).slice(0, 10),
+      released: model.released ?? null,
+      ...(model.description !== undefined && { description: model.description }),
+      ...(model.knowledge !== undefined && { knowledge: model.knowledge }),
+      ...(model.input && { input: model.input }),
       ...(model.retires !== undefined && { retires: model.retires }),
+      ...(model.fallbacks.length > 0 && { fallbacks: model.fallbacks }),
       source: publicSource(model.source),
-      price: model.price ? showPrice(model.price) : null,
-      price_source: model.price ? publicSource(findPrice(model.id)?.source ?? model.source) : null,
-      price_version: priceVersions.get(model.id) ?? null,
+      price: found?.price ? showPrice(found.price) : null,
+      price_source: found?.price ? publicPriceSource(found.version, found.source) : null,
+      price_version: found?.version ?? null,
       ...changedAt(model.id),
-      callable: model.price !== undefined && isServed(model),
-      routes: shownRoutes(model, providers, readings),
-      ...(!isServed(model) && { off: offProviders(model) }),
-    }))
+      routes: shownRoutes(model, providers, health, readings),
+    }
+  }
+}
+
+/** The source of a price in a list would state the markup. */
+export function publicPriceSource(version: string | undefined, source: string): string {
+  return version?.includes('#list-') ? 'price list' : publicSource(source)
+}
+
+/** For operators: what they pay at the routes of a model. */
+export function routeCosts({ catalog, providers }: CatalogSnapshot, modelId: string): readonly RouteCost[] {
+  const routes = (catalog.find(modelId)?.routes ?? []).filter(({ providerId }) => providers.has(providerId))
+  return routes.map(({ providerId, upstreamModel, cost }) => ({
+    provider: providerId,
+    upstream_model: upstreamModel,
+    cost: cost ? showPrice(cost) : null,
+  }))
 }
 
 /** Only the file's name: its folder is not public. */
@@ -76,27 +113,29 @@ export function publicSource(source: string): string {
 function shownRoutes(
   model: Model,
   providers: CatalogSnapshot['providers'],
+  health: Pick<Health, 'standing'>,
   readings: ReadonlyMap<string, RouteReading>,
 ) {
-  return model.routes
-    .filter(({ providerId }) => providers.has(providerId))
-    .map(({ providerId, upstreamModel, priority, weight }) => {
-      const reading = readings.get(`${providerId} ${upstreamModel}`)
-      return {
-        provider: providerId,
-        upstream_model: upstreamModel,
-        priority,
-        weight,
-        health: reading?.state.state ?? 'healthy',
-        factor: reading?.state.factor ?? 1,
-        wait_ms: reading?.state.waitMs ?? null,
-        why: reading?.state.why ?? null,
-        rehearsal: providers.get(providerId)?.ignoresHealth ?? false,
-        answered: reading?.isProven ?? false,
-        first_event_ms: figures(reading?.firstEventMs),
-        tokens_per_second: figures(reading?.tokensPerSecond),
-      }
-    })
+  return model.routes.flatMap(({ providerId, upstreamModel, priority, weight }) => {
+    const provider = providers.get(providerId)
+    if (!provider) return []
+    const reading = readings.get(`${providerId} ${upstreamModel}`)
+    const standing = health.standing(reading?.route, provider)
+    return {
+      provider: providerId,
+      upstream_model: upstreamModel,
+      priority,
+      weight,
+      state: standing.state,
+      health: reading?.state.state ?? 'healthy',
+      factor: reading?.state.factor ?? 1,
+      wait_ms: reading?.state.waitMs ?? null,
+      why: standing.why ?? null,
+      rehearsal: provider.ignoresHealth ?? false,
+      first_event_ms: figures(reading?.firstEventMs),
+      tokens_per_second: figures(reading?.tokensPerSecond),
+    }
+  })
 }
 
 /** null = no streamed answer in the last hour. */
@@ -106,10 +145,20 @@ function figures(quantiles: RouteReading['firstEventMs']) {
   return { p50: Math.round(p50), p95: Math.round(p95), samples, window_ms: windowMs }
 }
 
-/** Only of the operator's credential: the health of a workspace's own key is private. */
+/**
+ * Only of the operator's credential: the health of a workspace's own key is private. Of several endpoints at which a provider
+ * serves a model, the one that was used last.
+ */
 function readingsByRoute(readings: readonly RouteReading[]): ReadonlyMap<string, RouteReading> {
-  const platform = readings.filter(({ route }) => route.credentialId === 'platform')
-  return new Map(platform.map((reading) => [`${reading.route.providerId} ${reading.route.upstreamModel}`, reading]))
+  const found = new Map<string, RouteReading>()
+  for (const reading of readings) {
+    const { credentialId, providerId, upstreamModel, judgedMs } = reading.route
+    const name = `${providerId} ${upstreamModel}`
+    const before = found.get(name)
+    if (credentialId !== 'platform' || (before && before.route.judgedMs > judgedMs)) continue
+    found.set(name, reading)
+  }
+  return found
 }
 
 /** A caller that may use every model on the operator's credentials. */
@@ -127,23 +176,47 @@ const anyone: Caller = {
   priceList: undefined,
 }
 
+export interface Offering {
+  readonly catalog: Pick<LiveCatalog, 'current'>
+  readonly health: Pick<Health, 'snapshot' | 'standing'>
+  readonly credentials: Pick<CredentialCache, 'find'>
+}
+
+/** The models that a caller may call, at the prices that GET /v1/models states and requests are charged by. */
 export async function modelsOf(
-  snapshot: CatalogSnapshot,
-  credentials: Pick<CredentialCache, 'find'>,
-  { workspaceId, models }: Project,
+  { catalog: { current }, health, credentials }: Offering,
+  caller: Pick<Caller, 'workspaceId' | 'priceList' | 'allow'>,
 ): Promise<readonly OfferedModel[]> {
-  const own = await credentials.find(workspaceId)
-  // Which models there are does not depend on the prices.
-  const offer = snapshot.offer.with(own, undefined)
-  const allow = models === undefined ? [] : [createAllowlist(models)]
-  return offer.list({ ...anyone, allow }).map((model) => {
+  const { priceList } = caller
+  const own = await credentials.find(caller.workspaceId)
+  const offer = current.offer.with(own, priceList)
+  const itemOf = createItems(current, health, priceList)
+  return offer.list({ ...anyone, ...caller }).map((model) => {
+    const item = itemOf(model)
+    const isOwn = offer.isOwn(model)
     const providers = model.routes.map(({ providerId }) => providerId).filter((id) => own.has(id))
     return {
-      id: model.id,
-      owned_by: model.ownedBy,
-      own_key: offer.isOwn(model),
+      ...item,
+      // Without a route on the operator's key, only its provider bills it.
+      ...(isOwn && item.routes.length === 0 && { price: null, price_source: null, price_version: null }),
+      callable: true,
+      own_key: isOwn,
       own_providers: [...new Set(providers)],
     }
+  })
+}
+
+/** For a key of the project without an allowlist. */
+export async function modelsOfProject(
+  offering: Offering,
+  sql: Sql,
+  { workspaceId, models }: Project,
+): Promise<readonly OfferedModel[]> {
+  const { priceList } = await getWorkspace(sql, workspaceId)
+  return await modelsOf(offering, {
+    workspaceId,
+    priceList,
+    allow: models === undefined ? [] : [createAllowlist(models)],
   })
 }
 
@@ -172,12 +245,21 @@ export function providerAdmin(
   catalog: LiveCatalog,
   credentials: Pick<CredentialCache, 'find'>,
   dialects: ProbedDialects,
+  health: Pick<Health, 'recordTest'>,
 ): RouteDependencies['providers'] {
   return {
     list: () => [...catalog.current.providers.values()].map((provider) => shownProvider(provider, catalog.current)),
+    find(id) {
+      const provider = catalog.current.providers.get(id)
+      return provider && { ...shownProvider(provider, catalog.current), routes: pricedRoutes(id, catalog.current) }
+    },
     async test(id) {
       const provider = catalog.current.providers.get(id)
-      return provider && (await probeProvider(provider, dialects))
+      if (!provider) return undefined
+      const probe = await probeProvider(provider, dialects)
+      // A throttled test says nothing: the key is accepted, and the limit passes.
+      if (probe.verdict !== 'throttled') health.recordTest(id, probeFault(probe))
+      return probe
     },
     async testOwn(workspaceId, id) {
       const credential = (await credentials.find(workspaceId)).get(id)
@@ -207,6 +289,21 @@ function shownProvider(
     address: URL.parse(endpoints[0]?.baseUrl ?? '')?.host || null,
     models: modelCount(id),
   }
+}
+
+function pricedRoutes(id: string, { catalog, findPrice }: CatalogSnapshot): ProviderDetails['routes'] {
+  return catalog.models.flatMap((model) => {
+    const price = findPrice(model.id)?.price
+    const shown = price ? showPrice(price) : null
+    return model.routes
+      .filter(({ providerId }) => providerId === id)
+      .map(({ upstreamModel, cost }) => ({
+        model: model.id,
+        upstream_model: upstreamModel,
+        price: shown,
+        cost: cost ? showPrice(cost) : null,
+      }))
+  })
 }
 
 function configuredBy(id: string, source: string, isCalled: boolean): ShownProvider['origin'] {

@@ -10,8 +10,10 @@ import { createRequestReader } from '../http/management/requests.ts'
 import { createManagementApi } from '../http/management/serve.ts'
 import { createStripePayments, type StripePayments } from '../http/payments/stripe.ts'
 import { type AmountBounds, stripeBounds } from '../http/payments/stripe-checkout.ts'
+import { admitCaller } from '../http/request.ts'
+import { createSignInRoutes, type WrongCode } from '../http/sign-in.ts'
 import { isoTime } from '../kernel/clock.ts'
-import type { Failure } from '../kernel/failure.ts'
+import { Failure } from '../kernel/failure.ts'
 import type { RequestId } from '../kernel/ids.ts'
 import { parseUsd, zeroNano } from '../kernel/money.ts'
 import { createRounds } from '../kernel/timers.ts'
@@ -20,33 +22,39 @@ import { builtInProviderIds } from '../providers/registry.ts'
 import { isStoreUnavailable } from '../store/sql-error.ts'
 import { readStats } from '../telemetry/request-stats.ts'
 import { createRequestTail } from '../telemetry/request-tail.ts'
-import { createRouteHistory, readRouteHistory } from '../telemetry/route-history.ts'
-import { appendAudit } from '../tenancy/audit.ts'
+import { createRouteHistory, type RouteHistory, readRouteHistory } from '../telemetry/route-history.ts'
+import { type AuditEntry, appendAudit } from '../tenancy/audit.ts'
 import type { SignedUp } from '../tenancy/claims.ts'
 import { createConsoleSessions } from '../tenancy/console-sessions.ts'
+import { createUserCodes, type DeviceGrant } from '../tenancy/device-grants.ts'
 import { createIdempotency } from '../tenancy/idempotency.ts'
 import { createPasswords, findPerson, type Passwords } from '../tenancy/people.ts'
 import { principalOfPerson, principalOfToken } from '../tenancy/principal.ts'
+import { createRefreshTokens } from '../tenancy/sign-ins.ts'
 import { createAccounts, type Refusal } from '../web/accounts.ts'
-import type { RouteDay } from '../web/catalog/entry.ts'
+import type { RouteDay, RouteMonth } from '../web/catalog/entry.ts'
 import { createWeb } from '../web/create-web.ts'
 import { createOidc } from '../web/oidc.ts'
 import { createPageBudget, type PageBudget } from '../web/page-budget.ts'
-import { createSessions, readVisit, type SessionEvent, type Visit } from '../web/session.ts'
+import { createSessions, originOf, readVisit, type SessionEvent, type Visit } from '../web/session.ts'
 import {
   catalogItems,
   credentialAdmin,
   keyedProviders,
   modelsOf,
+  modelsOfProject,
   planOf,
   providerAdmin,
-  publicSource,
+  publicPriceSource,
+  routeCosts,
 } from './admin-view.ts'
 import type { Alerts } from './alerts.ts'
 import type { Auth } from './auth.ts'
+import type { CatalogSnapshot } from './live-catalog.ts'
 import { type Base, errorFields, type Storage } from './open-storage.ts'
 import type { Pipeline } from './pipeline.ts'
 import { startPriceUpdates } from './price-updates.ts'
+import { startReconciliations } from './reconciliations.ts'
 
 interface AdminDependencies extends Base {
   readonly storage: Storage
@@ -71,18 +79,36 @@ export function createAdmin(deps: AdminDependencies) {
   const budget = createPageBudget(clock)
   const passwords = createPasswords()
   const onRefused = createRefusalLog(database, clock)
+  // Guesses are slowed down as in the management API.
+  const guesses = createTokenCheck({ adminToken, clock, addressOf, onRefused: () => onRefused('token') })
   const readApi = async (request: ClientRequest, path: string): Promise<unknown> => {
     const answer = await management(readOnBehalf(request, path), pathOf(path))
     const isRead = answer?.status === 200 && answer.body instanceof Uint8Array
     return isRead ? JSON.parse(new TextDecoder().decode(answer.body)) : undefined
   }
-  const { web, sessions } = createPages(deps, { budget, passwords, onRefused, readApi })
+  const routeHistory = createRouteHistory(database)
+  const { web, sessions, visitOf } = createPages(deps, {
+    ...{ budget, passwords, onRefused, guesses, readApi, routeHistory },
+  })
+  const onStarted = createBoundedAudit(database, clock)
+  const signIns = {
+    ...{ database, clock, addressOf, onRefused, onDefect },
+    accessTokens: auth.accessTokens,
+    refreshTokens: createRefreshTokens(storage.subkeys('refresh-token')),
+    userCodes: createUserCodes(storage.subkeys('user-code')),
+    originOf: (request: ClientRequest) => originOf(visitOf(request)),
+    invalidate: auth.invalidate,
+    slowName: guesses.slowName,
+    count: pipeline.countSignIn,
+    onStarted: ({ id, client }: Pick<DeviceGrant, 'id' | 'client'>) =>
+      onStarted({ action: 'sign_in.start', object: id, details: { client } }),
+  }
   const payments = createStripePayments({
     database,
     ledger,
     clock,
     log,
-    hasMail: deps.alerts.sendMail !== undefined,
+    raising: deps.alerts.raising,
     renderFailure,
     onDefect,
     ...(config.stripe.secretKey && { secretKey: config.stripe.secretKey }),
@@ -114,27 +140,30 @@ export function createAdmin(deps: AdminDependencies) {
     invalidate: auth.invalidate,
     changes: auth.changes,
     planOf: (modelId, surface) => planOf(pipeline, modelId, surface),
-    modelsOf: (project) => modelsOf(catalog.current, auth.credentials, project),
+    modelsOf: (project) => modelsOfProject({ catalog, health, credentials: auth.credentials }, database.sql, project),
     idempotency: createIdempotency(storage.subkeys('idempotency-store')),
     computeVerifier: auth.computeVerifier,
     version: manifest.version,
     credentials: credentialAdmin(catalog, auth),
     storedResponses: pipeline.storedResponses,
-    providers: providerAdmin(catalog, auth.credentials, dialects),
-    routeHistory: createRouteHistory(database),
+    providers: providerAdmin(catalog, auth.credentials, dialects, health),
+    routeHistory,
     settings: () => source.settings(),
     configFile: source.editor,
     requests: createRequestReader({ database, ledger, requests: pipeline.requests }),
     catalog: (options) => catalogItems(catalog.current, health, options),
     catalogIsPublic: () => source.current.catalogIsPublic,
     budget,
+    bills: { sources: () => source.current.bills },
     webhooks: deps.alerts.webhooks,
+    mailPolicy: deps.alerts.mailPolicy,
     sendMail: deps.alerts.sendMail,
     prices,
     sessionOf: sessions.sessionOf,
     tokenOf: (token) => principalOfToken(database.sql, token, clock.now()),
     onRefused: () => onRefused('token'),
     passwords,
+    signIns,
     async createSignInLink() {
       const path = `/console?t=${await sessions.createLink()}`
       const { publicUrl } = source.current
@@ -143,7 +172,9 @@ export function createAdmin(deps: AdminDependencies) {
     linkTo: (secret) => `${publicUrlOf(source.current)}/console?i=${secret}`,
     ...(config.stripe.secretKey && payments),
   })
+  const signIn = createSignInRoutes(signIns)
   const updates = startPriceUpdates({ source, clock, log, database, prices, changes: auth.changes })
+  const reconciliations = startReconciliations({ source, clock, log, database })
   return {
     web: {
       ...web,
@@ -156,9 +187,13 @@ export function createAdmin(deps: AdminDependencies) {
     },
     sessions,
     management,
+    signIn,
     payments,
-    /** Waits for a round of automatic top-ups. */
-    close: async () => await paymentRounds?.close(),
+    /** Waits for a round of automatic top-ups, and for a bill that is being read. */
+    async close() {
+      await paymentRounds?.close()
+      await reconciliations.close()
+    },
   }
 }
 
@@ -198,21 +233,29 @@ export function publicUrlOf({ publicUrl, host, port }: Base['source']['current']
 /** Entries a minute: a flood of wrong sign-ins must not fill the audit log. */
 const refusalsMax = 60
 
-/** Records refused sign-ins and tokens. What is left out is counted in the next entry. */
+type Refused = Refusal | WrongCode | 'token' | 'cross-site request'
+
+/** Records refused sign-ins and tokens. */
 function createRefusalLog(database: Storage['database'], clock: Base['clock']) {
+  const record = createBoundedAudit(database, clock)
+  return (by: Refused): void => record({ action: 'session.refused', object: 'console', details: { by } })
+}
+
+/** Records what strangers can cause as often as they like. What is left out is counted in the next entry. */
+function createBoundedAudit(database: Storage['database'], clock: Base['clock']) {
   let [since, written, leftOut] = [0, 0, 0]
-  return (by: Refusal | 'token'): void => {
+  return ({ action, object, details: facts }: Pick<AuditEntry, 'action' | 'object' | 'details'>): void => {
     const now = clock.now()
     if (now - since >= 60_000) [since, written] = [now, 0]
     if (written >= refusalsMax) {
       leftOut++
       return
     }
-    const details = { by, ...(leftOut > 0 && { left_out: leftOut }) }
+    const details = { ...facts, ...(leftOut > 0 && { left_out: leftOut }) }
     written++
     leftOut = 0
-    const entry = { actor: 'unknown', at: now, action: 'session.refused', object: 'console', details } as const
-    // The refusal itself does not depend on the database.
+    const entry = { actor: 'unknown', at: now, action, object, details }
+    // The refusal or start itself does not depend on the database.
     void database.transaction((sql) => appendAudit(sql, entry)).catch(() => {})
   }
 }
@@ -230,13 +273,15 @@ const auditedAs = {
 
 interface PageParts {
   readonly readApi: (request: ClientRequest, path: string) => Promise<unknown>
+  readonly routeHistory: RouteHistory
   readonly budget: PageBudget
   readonly passwords: Passwords
-  readonly onRefused: (by: Refusal | 'token') => void
+  readonly onRefused: (by: Refused) => void
+  readonly guesses: ReturnType<typeof createTokenCheck>
 }
 
 function createPages(deps: AdminDependencies, parts: PageParts) {
-  const { budget, passwords, onRefused, readApi } = parts
+  const { budget, passwords, onRefused, guesses, readApi } = parts
   const { clock, source, log, addressOf } = deps
   const { database, adminToken } = deps.storage
   const { catalog, health, ledger } = deps.pipeline
@@ -249,9 +294,8 @@ function createPages(deps: AdminDependencies, parts: PageParts) {
     rows: createConsoleSessions(database),
     adminToken: () => adminToken,
     principalOf: (personId) => principalOfPerson(database.sql, personId),
+    onCrossSite: () => onRefused('cross-site request'),
   })
-  // Guesses are slowed down as in the management API.
-  const guesses = createTokenCheck({ adminToken, clock, addressOf, onRefused: () => onRefused('token') })
   const { oidc: provider } = source.current
   const onSignUp = async ({ workspaceId }: SignedUp): Promise<void> => {
     const amount = parseUsd(source.current.signIn.openingCredit) ?? zeroNano
@@ -269,6 +313,11 @@ function createPages(deps: AdminDependencies, parts: PageParts) {
     readApi,
     isPublic: () => source.current.catalogIsPublic,
     catalog: () => catalogItems(catalog.current, health),
+    offered: () => catalog.current,
+    async modelsOfKey(request) {
+      const caller = await admitCaller(deps.auth, request, addressOf(request))
+      return caller instanceof Failure ? caller : await modelsOf({ catalog, health, ...deps.auth }, caller)
+    },
     // The names of providers that the operator added are not public.
     keyedProviders: () => keyedProviders(catalog.current).filter((id) => builtInProviderIds.includes(id)),
     async priceHistory(modelId) {
@@ -276,11 +325,13 @@ function createPages(deps: AdminDependencies, parts: PageParts) {
       return history.map(({ version, price, source, effectiveFrom }) => ({
         version,
         price: showPrice(price),
-        source: publicSource(source),
+        source: publicPriceSource(version, source),
         effective_from: isoTime(effectiveFrom),
       }))
     },
     routeDays: (modelId) => readRouteDays(database, modelId, clock.now()),
+    routeMonths: (modelId) => monthsOf(parts.routeHistory, catalog.current, modelId, clock.now()),
+    routeCosts: (modelId) => routeCosts(catalog.current, modelId),
     async usedModels() {
       const to = clock.now()
       const { groups } = await readStats(database, clock, { from: to - usedDays * dayMs, to, group: 'model' })
@@ -307,7 +358,7 @@ function createPages(deps: AdminDependencies, parts: PageParts) {
         provider,
         onRefused,
         onSignUp,
-        onKeyRevoked: deps.auth.invalidate,
+        onAccessChange: deps.auth.invalidate,
         rules: () => source.current.signIn,
         scopes: () => source.current.signIn.scopes,
         onFault: (error) => log.warn('sign-in with the identity provider failed', errorFields(error)),
@@ -322,7 +373,26 @@ function createPages(deps: AdminDependencies, parts: PageParts) {
       }),
     ...guesses,
   })
-  return { web, sessions }
+  return { web, sessions, visitOf }
+}
+
+const monthMs = 30 * dayMs
+
+/** Of the routes of a model; they are told apart by what their provider calls it. */
+async function monthsOf(
+  history: RouteHistory,
+  { catalog }: CatalogSnapshot,
+  modelId: string,
+  now: number,
+): Promise<readonly RouteMonth[]> {
+  const all = await history.read(now, Math.ceil((now - monthMs) / hourMs) * hourMs)
+  return (catalog.find(modelId)?.routes ?? []).flatMap(({ providerId, upstreamModel }) => {
+    const found = all.find((each) => each.provider === providerId && each.upstreamModel === upstreamModel)
+    if (!found) return []
+    const slots = [...found.slots.values()]
+    const sum = (side: 'ok' | 'failed') => slots.reduce((total, slot) => total + slot[side], 0)
+    return [{ provider: providerId, upstream_model: upstreamModel, ok: sum('ok'), failed: sum('failed') }]
+  })
 }
 
 const hourMs = 3_600_000

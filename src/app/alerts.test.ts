@@ -21,7 +21,7 @@ forEachEngine((_, storeTest) => {
     const parts = {
       ...{ clock, health, address: () => 'http://gate.test' },
       log: { info: say, warn: say, error: say, line() {}, flush() {} },
-      source: { current: { mail: undefined, webhooks: { allowHosts: [] } } },
+      source: { current: { mail: undefined, alerts: { emailDomains: [] }, webhooks: { allowHosts: [] } } },
       storage: { database, subkeys: () => ({ current: new Uint8Array(32) }) },
       catalog: { current: { providers: new Map([['acme', {}]]) } },
       every(_milliseconds: number, work: () => Promise<unknown>) {
@@ -69,7 +69,7 @@ forEachEngine((_, storeTest) => {
     const parts = {
       ...{ clock, health: createHealth({ clock, random: () => 0.5 }), address: () => 'http://gate.test' },
       log: { info: say, warn: say, error: say, line() {}, flush() {} },
-      source: { current: { mail: undefined, webhooks: { allowHosts: [] } } },
+      source: { current: { mail: undefined, alerts: { emailDomains: [] }, webhooks: { allowHosts: [] } } },
       storage: { database, subkeys: () => ({ current: new Uint8Array(32) }) },
       catalog: { current: { providers: new Map() } },
       every(_milliseconds: number, work: () => Promise<unknown>) {

@@ -35,7 +35,8 @@ export function createAlerts(deps: AlertsDependencies) {
   const secretsOf = createWebhookSecrets(previous ? [current, previous] : [current])
   const guard = () => createEgressGuard({ allow: source.current.webhooks.allowHosts, setting: 'webhooks.allow_hosts' })
   const mailer = source.current.mail && createMailer(source.current.mail)
-  const raising = () => ({ now: clock.now(), hasMail: mailer !== undefined })
+  const mailPolicy = () => ({ domains: source.current.alerts.emailDomains })
+  const raising = () => ({ now: clock.now(), mail: mailer && mailPolicy() })
   const running = new Set<Promise<void>>()
   const guarded = (what: string, work: () => Promise<unknown>) => () => {
     const run = work()
@@ -89,7 +90,7 @@ export function createAlerts(deps: AlertsDependencies) {
     every(
       sendMs,
       guarded('alerts could not be sent; the next round tries again', () =>
-        sendDue({ database, clock, secretsOf, guard, mail: mailer && { mailer, address: deps.address } }),
+        sendDue({ database, clock, secretsOf, guard, mailer, address: deps.address }),
       ),
     ),
     every(
@@ -99,6 +100,8 @@ export function createAlerts(deps: AlertsDependencies) {
   ]
   return {
     webhooks: { guard, secretsOf },
+    mailPolicy,
+    raising,
     /** Sends once, and tells whether the mail server has accepted it. undefined = no e-mail is configured. */
     sendMail: mailer && ((mail: Mail) => sendOnce(mailer, mail)),
     async close(): Promise<void> {

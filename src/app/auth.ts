@@ -1,7 +1,7 @@
 // Who may call and how much: keys, the credentials that workspaces bring, and rate limits. Replicas on PostgreSQL share limits
 // and notify each other of changes; a process on the embedded database is alone and pays nothing for that.
 
-import type { KeyId, ProjectId, WorkspaceId } from '../kernel/ids.ts'
+import type { KeyId, PersonId, ProjectId, WorkspaceId } from '../kernel/ids.ts'
 import type { Limiter } from '../limits/limiter.ts'
 import { createMemoryLimiter } from '../limits/memory-limiter.ts'
 import { createRedisLoads } from '../limits/redis-loads.ts'
@@ -9,6 +9,7 @@ import { type LimiterMode, SharedLimiter } from '../limits/shared-limiter.ts'
 import { createLiveReplicas, createSqlLoads } from '../limits/sql-loads.ts'
 import { openRedis } from '../store/redis.ts'
 import { createSharedCache } from '../store/shared-cache.ts'
+import { createAccessTokens } from '../tenancy/access-tokens.ts'
 import { createVerifier } from '../tenancy/api-key.ts'
 import { createAuthenticator, createLastUsed, lastUsedFlushMs } from '../tenancy/authenticate.ts'
 import { type Change, changeOf, createChanges } from '../tenancy/changes.ts'
@@ -32,6 +33,7 @@ export function createAuth(deps: AuthDependencies) {
   const { storage, source, clock, log, onAccessChange } = deps
   const { database } = storage
   const pepper = storage.subkeys('api-key-pepper')
+  const accessTokens = createAccessTokens(storage.subkeys('access-token'))
   const lastUsed = createLastUsed({
     database,
     clock,
@@ -42,6 +44,7 @@ export function createAuth(deps: AuthDependencies) {
     database,
     pepper: pepper.current,
     previousPepper: pepper.previous,
+    accessTokens,
     clock,
     keyLimits: () => source.current.limits,
     noteUse: lastUsed.note,
@@ -74,11 +77,12 @@ export function createAuth(deps: AuthDependencies) {
   return {
     ...replication,
     authenticate: authenticator.authenticate,
+    accessTokens,
     computeVerifier: createVerifier(pepper.current),
     keyRing,
     credentials,
-    /** Applies a changed key, project or workspace: immediately here, within seconds on other replicas. */
-    invalidate: (id: KeyId | ProjectId | WorkspaceId) => changed(changeOf(id)),
+    /** Applies a changed key, project, workspace or role of a person: immediately here, within a second on other replicas. */
+    invalidate: (id: KeyId | ProjectId | WorkspaceId | PersonId) => changed(changeOf(id)),
     forgetCredentials: (id: WorkspaceId) => changed({ kind: 'credential', id }),
     async close(): Promise<void> {
       await closeReplication()

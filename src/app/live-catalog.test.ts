@@ -24,6 +24,7 @@ function configWith(price: string): Config {
     stdoutIsTerminal: false,
     providerVariables: [],
     builtInProviderIds: ['sandbox'],
+    builtInModels: [],
   })
   if ('faults' in loaded) throw new Error('the configuration is wrong')
   return loaded.config

@@ -1,8 +1,7 @@
 // The models on sale, their prices and the providers that serve them. A changed configuration, a changed price or a model server
 // found on this machine makes a new snapshot; running requests keep the one they started with.
 
-import { builtInModels } from '../catalog/data/built-in.ts'
-import { sandboxModels } from '../catalog/data/sandbox.ts'
+import { allBuiltInModels } from '../catalog/data/built-in.ts'
 import { modelFromEntry } from '../catalog/entry.ts'
 import { createCatalog, type Model } from '../catalog/model.ts'
 import { readPriceLists, recordListPrices } from '../catalog/price-lists.ts'
@@ -12,6 +11,7 @@ import {
   type PriceInForce,
   readPriceOverrides,
   readRouteCosts,
+  recordCosts,
   recordFees,
   recordPrices,
 } from '../catalog/price-versions.ts'
@@ -166,19 +166,22 @@ async function createSnapshot(
     disabled: config.disabledProviders,
     clock,
     byFetch: config.hasHttpProxy,
+    instanceIdentity: config.instanceIdentity,
   }
   const configured = createProviders({ ...declared, sandboxOn: config.sandbox, sandboxTransport })
   // Configured providers take precedence over servers found on this machine.
   const found = local.filter(({ provider }) => !config.disabledProviders.includes(provider.id))
   const providers = new Map([...found.map(({ provider }) => [provider.id, provider] as const), ...configured])
-  const pricedByFile = new Set(config.models.flatMap(({ id, price }) => (price ? [id] : [])))
+  const isPricedByFile = ({ price, source }: Model) => price !== undefined && source !== 'built in'
+  const pricedByFile = new Set(config.models.filter(isPricedByFile).map(({ id }) => id))
   const overrides = await readPriceOverrides(database.sql)
   const costs = await readRouteCosts(database.sql)
   const priced = layPriceOverrides(modelsOf(config, local), overrides.get(''), { pricedByFile, costs })
-  const catalog = createCatalog(priced.models)
   const sourceOf = ({ id, source }: Model): string => (priced.setterOf(id) === 'api' ? overrideSource : source)
-  const recorded = catalog.models.map((model) => ({ ...model, source: sourceOf(model) }))
+  const recorded = createCatalog(priced.models).models.map((model) => ({ ...model, source: sourceOf(model) }))
   const { versions: priceVersions, since: pricedAt, moved } = await recordPrices({ database, clock, models: recorded })
+  const costed = await recordCosts({ database, clock, models: priced.models, versions: priceVersions })
+  const catalog = createCatalog(costed)
   const basisPoints = BigInt(config.ownKeys.feeBasisPoints)
   const fees = await recordFees({ database, clock, models: recorded, basisPoints })
   const lists = await readPriceLists(database.sql)
@@ -228,7 +231,7 @@ async function createSnapshot(
 
 /** Later entries replace earlier ones of the same id. */
 function modelsOf(config: Config, local: readonly LocalServer[]): readonly Model[] {
-  const builtIn = [...sandboxModels, ...builtInModels].map((entry) => modelFromEntry(entry, 'built in'))
+  const builtIn = allBuiltInModels.map((entry) => modelFromEntry(entry, 'built in'))
   const found = local.flatMap(({ provider, models }) => models.map((entry) => modelFromEntry(entry, provider.source)))
   return createCatalog([...builtIn, ...found, ...config.models]).models
 }

@@ -153,6 +153,9 @@ export async function createPipeline(deps: PipelineDependencies) {
     ticker,
     /** Serves GET /metrics. */
     metrics: observers.metrics,
+    countSignIn: observers.countSignIn,
+    /** undefined = no collector is configured. */
+    relayTelemetry: observers.relayTelemetry,
     /** Commits the charges, then writes the request log. */
     async close(): Promise<void> {
       ticker.close()
@@ -229,6 +232,8 @@ function createObservers(deps: PipelineDependencies, observed: Observed) {
     /** undefined = traces are not exported. */
     beginTrace: otlp?.beginTrace,
     streams: { opened: metrics.streamOpened, closed: metrics.streamClosed },
+    countSignIn: metrics.signInChanged,
+    relayTelemetry: otlp?.relay,
     metrics: createMetricsRoute({ registry: metrics.registry, adminToken, clock, addressOf }),
     async close(): Promise<void> {
       await otlp?.close()

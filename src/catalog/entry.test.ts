@@ -54,9 +54,9 @@ test('an entry with everything becomes a model', () => {
     ],
     routing: 'priority',
     hedge: false,
+    fallbacks: [],
     hostedTools: [],
-    // 20512 days after 1970-01-01: 56 years of 365 days, 14 leap days from 1972 to 2024, then 31 + 27 days.
-    releasedAt: 20_512 * 86_400_000,
+    released: '2026-02-28',
     source: 'tollgate.yaml:7',
   })
 })
@@ -75,8 +75,9 @@ test('an entry needs only an id and a route, and is then not priced', () => {
     routes: [{ providerId: 'acme', upstreamModel: 'acme-large-v1', priority: 1, weight: 1, timeouts: {} }],
     routing: 'priority',
     hedge: false,
+    fallbacks: [],
     hostedTools: [],
-    releasedAt: undefined,
+    released: undefined,
     source: 'built in',
   })
 })

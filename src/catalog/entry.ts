@@ -15,13 +15,14 @@ import {
   unitBuckets,
   unpricedText,
 } from '../kernel/usage.ts'
-import { type Model, modelTags, type Route, type RouteTimeouts, routingPolicies } from './model.ts'
+import { inputKinds, type Model, modelTags, type Route, type RouteTimeouts, routingPolicies } from './model.ts'
 import { type Price, parseFactor, readPrice } from './price.ts'
 
 const dayMs = 86_400_000
 const priceExpected = 'expected a decimal string of USD per million tokens such as "2.50"'
 const factorExpected = 'expected a decimal string from "1" to "10" such as "1.1", with at most four decimals'
 const priceFormExpected = 'expected the word free, or prices such as { input: "2.50", output: "10.00" }'
+const dayExpected = 'expected a day of the form YYYY-MM-DD or a month of the form YYYY-MM'
 const modelIdExpected = 'expected an id of the form creator/model such as acme/large'
 const tierExpected = 'expected a number of input tokens from 1 to 2147483648 as the key'
 
@@ -40,6 +41,14 @@ const text = (meaning: string) =>
   z.string().min(1, { error: 'expected text, not an empty one' }).max(200).describe(meaning)
 const tokens = (meaning: string) => z.int().min(1).max(tokensMax).describe(meaning)
 const milliseconds = (meaning: string) => z.int().min(1).max(dayMs).describe(`${meaning}, in milliseconds.`)
+
+const isMonth = /^[0-9]{4}-(0[1-9]|1[0-2])$/
+const dayOrMonth = (meaning: string) =>
+  z
+    .string({ error: dayExpected })
+    .refine((text) => isMonth.test(text) || z.iso.date().safeParse(text).success, { error: dayExpected })
+    .optional()
+    .meta({ description: meaning, pattern: '^[0-9]{4}-(0[1-9]|1[0-2])(-[0-3][0-9])?$' })
 
 type Decimal = ReturnType<typeof decimal>
 type RowShape = { readonly [Name in 'input' | 'output']: Decimal } & {
@@ -131,22 +140,33 @@ const routeSchema = z.strictObject({
     ),
 })
 
+const modelId = z
+  .string({ error: modelIdExpected })
+  .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}\/[A-Za-z0-9][A-Za-z0-9._:@+-]{0,127}$/, { error: modelIdExpected })
+
+/** With the model itself as many as the healthy routes that one request tries (`attemptsMaxHealthy` in routing/failover.ts). */
+export const fallbacksMax = 5
+
+const fallbacksSchema = z
+  .array(modelId)
+  .max(fallbacksMax, { error: `expected at most ${fallbacksMax} models` })
+  .describe(
+    `Ids of up to ${fallbacksMax} models that answer, in this order, if every route of this one fails. Each is charged at its own price. Default none.`,
+  )
+
 export const modelEntrySchema = z
   .strictObject({
-    id: z
-      .string({ error: modelIdExpected })
-      .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}\/[A-Za-z0-9][A-Za-z0-9._:@+-]{0,127}$/, { error: modelIdExpected })
-      .describe('What callers pass as `model`: creator/model.'),
+    id: modelId.describe('What callers pass as `model`: creator/model.'),
     owned_by: text('Who made the model. Default: the part of the id before the slash.').optional(),
     name: text('Name for people. Default: the id.').optional(),
-    released: z.iso
-      .date({ error: 'expected a date of the form YYYY-MM-DD' })
-      .optional()
-      .describe('Day of the release, YYYY-MM-DD.'),
+    released: dayOrMonth('Day of the release, YYYY-MM-DD, or its month, YYYY-MM.'),
     retires: z.iso
       .date({ error: 'expected a date of the form YYYY-MM-DD' })
       .optional()
       .describe('Day its creator retires it, YYYY-MM-DD. The catalog marks the model as deprecated.'),
+    description: text('One sentence about what the model is for.').optional(),
+    knowledge: dayOrMonth('Day or month up to which it was trained, YYYY-MM-DD or YYYY-MM.'),
+    input: z.array(z.enum(inputKinds)).optional().describe('The kinds of input it takes; shown in the catalog.'),
     context_tokens: tokens('Size of the context window.').optional(),
     max_output_tokens: tokens('The most tokens one answer can have.').optional(),
     default_max_tokens: tokens('Output cap on the chat surface when the caller sends none.').optional(),
@@ -166,6 +186,7 @@ export const modelEntrySchema = z
       .boolean()
       .optional()
       .describe('Whether callers that set no cache marks get some on this model. Default: as `sessions.cache_marks`.'),
+    fallbacks: fallbacksSchema.optional(),
     hosted_tools: z
       .array(z.string().regex(/^[a-z0-9_:]{1,60}$/, { error: 'expected the type of a tool such as code_interpreter' }))
       .optional()
@@ -185,6 +206,16 @@ export const modelEntrySchema = z
     // Also when another field is wrong, so that all faults are reported at once.
     when: ({ value }) => typeof value === 'object' && value !== null,
   })
+
+/** An entry for a built-in model that keeps everything else of it, its price updates included. */
+export const builtInChangeSchema: z.ZodType<{ readonly id: string; readonly fallbacks: readonly string[] }> = z
+  .looseObject({
+    id: modelId.describe('Id of a built-in model, which stays as it is except for its fallbacks.'),
+    fallbacks: fallbacksSchema,
+  })
+  // Not strict: an entry with further keys is a whole one without its routes, and is reported as such.
+  .refine((entry) => Object.keys(entry).length === 2, { abort: true })
+  .meta({ additionalProperties: false })
 
 export type ModelEntry = z.infer<typeof modelEntrySchema>
 type PriceEntry = NonNullable<ModelEntry['price']>
@@ -208,8 +239,12 @@ export function modelFromEntry(entry: ModelEntry, source: string): Model {
     routing: entry.routing ?? 'priority',
     hedge: entry.hedge ?? false,
     ...(entry.cache_marks !== undefined && { cacheMarks: entry.cache_marks }),
+    fallbacks: entry.fallbacks ?? [],
     hostedTools: entry.hosted_tools ?? [],
-    releasedAt: entry.released === undefined ? undefined : Date.parse(`${entry.released}T00:00:00Z`),
+    released: entry.released,
+    description: entry.description,
+    knowledge: entry.knowledge,
+    input: entry.input,
     retires: entry.retires,
     source,
   }

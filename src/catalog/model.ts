@@ -6,6 +6,10 @@ import type { Price } from './price.ts'
 export const modelTags = ['tools', 'vision', 'reasoning', 'json', 'caching', 'embeddings'] as const
 export type ModelTag = (typeof modelTags)[number]
 
+/** The kinds of input that a model may take. */
+export const inputKinds = ['text', 'image', 'audio', 'video', 'pdf'] as const
+export type InputKind = (typeof inputKinds)[number]
+
 /** The order of routes with equal priority: shared by weight, cheapest for the operator first, or fastest first. */
 export const routingPolicies = ['priority', 'cheapest', 'fastest'] as const
 export type RoutingPolicy = (typeof routingPolicies)[number]
@@ -30,6 +34,8 @@ export interface Route {
   readonly timeouts: Partial<RouteTimeouts>
   /** What the operator pays there; undefined = unknown. Used for the order `cheapest` and the margin, never for a charge. */
   readonly cost?: Price | undefined
+  /** Of that cost: `creator/model#1` if it is the price of the model, otherwise `creator/model#cost:provider/name#1`. */
+  readonly costVersion?: string | undefined
 }
 
 export interface Model {
@@ -50,10 +56,18 @@ export interface Model {
   readonly hedge: boolean
   /** Whether to add cache marks for callers that set none; undefined = as the installation is set. */
   readonly cacheMarks?: boolean
+  /** Ids of the models that answer, in this order, if every route of this one fails and the caller named no others. */
+  readonly fallbacks: readonly string[]
   /** Types of provider-run tools, billed apart from tokens, that callers may use at the operator's expense. */
   readonly hostedTools: readonly string[]
-  /** When the model was released, in epoch milliseconds, if known. */
-  readonly releasedAt: number | undefined
+  /** When the model was released, `YYYY-MM-DD` or `YYYY-MM`, if known. */
+  readonly released: string | undefined
+  /** One sentence about what it is for, if known. */
+  readonly description?: string | undefined
+  /** Up to when it was trained, `YYYY-MM-DD` or `YYYY-MM`, if known. */
+  readonly knowledge?: string | undefined
+  /** What its creator says it takes; undefined = unknown. */
+  readonly input?: readonly InputKind[] | undefined
   /** The day its creator retires it, `YYYY-MM-DD`, if known. */
   readonly retires?: string | undefined
   /** `built in`, or the file and line of the entry. */

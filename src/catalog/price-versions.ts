@@ -10,7 +10,7 @@ import type { Nano, Pico } from '../kernel/money.ts'
 import { factorNames, factors, tokenBuckets, tokensMax, type Usage, unitBuckets } from '../kernel/usage.ts'
 import type { Database } from '../store/database.ts'
 import { type Sql, timeFromSql, timeToSql } from '../store/sql.ts'
-import type { Model } from './model.ts'
+import type { Model, Route } from './model.ts'
 import {
   type Price,
   type PriceJump,
@@ -312,6 +312,46 @@ export async function readPriceHistory(sql: Sql, modelId: string): Promise<reado
     source,
     effectiveFrom: timeFromSql(effective_from),
   }))
+}
+
+// What routes cost
+
+/** The models with the version of each route's cost. A cost that is the price of the model has the version of that price. */
+export async function recordCosts({
+  database,
+  clock,
+  models,
+  versions,
+}: Omit<RecordPricesOptions, 'models'> & {
+  readonly models: readonly Model[]
+  /** Of the prices of the models. */
+  readonly versions: ReadonlyMap<string, string>
+}): Promise<readonly Model[]> {
+  const others: PricedModel[] = []
+  const seen = new Map<Price, string>()
+  const textOf = (price: Price) => {
+    const text = seen.get(price) ?? renderStoredPrice(price)
+    seen.set(price, text)
+    return text
+  }
+  const isPriceOf = ({ price }: Model, cost: Price) => price !== undefined && textOf(price) === textOf(cost)
+  // No model id has a `#`.
+  const idOf = ({ id }: Model, { providerId, upstreamModel }: Route) => `${id}#cost:${providerId}/${upstreamModel}`
+  for (const model of models) {
+    for (const route of model.routes) {
+      const { cost } = route
+      if (cost && !isPriceOf(model, cost)) others.push({ id: idOf(model, route), price: cost, source: model.source })
+    }
+  }
+  const recorded = await recordPrices({ database, clock, models: others })
+  return models.map((model) => {
+    const routes = model.routes.map((route) => {
+      if (!route.cost) return route
+      const isPrice = isPriceOf(model, route.cost)
+      return { ...route, costVersion: isPrice ? versions.get(model.id) : recorded.versions.get(idOf(model, route)) }
+    })
+    return { ...model, routes }
+  })
 }
 
 // Fees for calls on own credentials

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onSqlite, openWorld, ranOf } from '../../test/parts/command-line.ts'
 import { testWith } from '../../test/parts/engines.ts'
-import { managementToken } from '../../test/parts/management.ts'
+import { catalogItem, managementToken } from '../../test/parts/management.ts'
 import { createId } from '../kernel/ids.ts'
 import { namesOf } from './lookup.ts'
 
@@ -158,8 +158,6 @@ onSqlite((engine) => {
     }
     const said = async (line: string) =>
       (await world.run(`workspaces update acme ${line}`)).out.replace(/ \(ws_\w+\)/, '')
-    expect(await said('--low-balance 5')).toBe('Workspace "acme" is updated; alert below $5.00.\n')
-    expect(await said('--low-balance 0')).toBe('Workspace "acme" is updated; no alert for a low balance.\n')
     expect(await said('--no-price-list')).toBe('Workspace "acme" is updated; it pays the catalog prices.\n')
     expect(await said('--name acme')).toBe('Workspace "acme" is updated.\n')
     await world.run('wallet topup 3')
@@ -263,11 +261,11 @@ onSqlite((engine) => {
     expect((await world.run('wallet topup 3 --workspace tow')).exit).toBe(4)
     expect((await world.json('workspaces')).data.map(({ name }: { name: string }) => name)).toEqual(['one', 'two'])
     expect(await world.json(`workspaces show ${two.id}`)).toMatchObject({ name: 'two', wallet: { balance: '3.00' } })
-    expect(await world.json('workspaces update two --low-balance 20')).toMatchObject({
+    expect(await world.json('workspaces update two --shares-routes yes')).toMatchObject({
       id: two.id,
-      low_balance: '20.00',
+      shares_routes: true,
     })
-    expect((await world.run('workspaces update tow --low-balance 20')).err).toBe(
+    expect((await world.run('workspaces update tow --shares-routes yes')).err).toBe(
       'tollgate: there is no workspace "tow".\nTry: tollgate workspaces list\n',
     )
     expect((await world.run('keys create --name ci --workspace two')).err).toBe(
@@ -306,7 +304,7 @@ onSqlite((engine) => {
     const [titles, ...rows] = (await world.run('models')).out.trimEnd().split('\n')
     expect(titles).toEndWith('VIA')
     expect(rows.map((row) => row.split(' ')[0])).toEqual('acme/large acme/small beta/odd beta/open own/fast'.split(' '))
-    expect(rows.at(-1)).toMatch(/^own\/fast +– +– +– +– +– +acme \(own key\)$/)
+    expect(rows.at(-1)).toMatch(/^own\/fast +own key +– +– +– +– +– +acme \(own key\)$/)
     const ids = async (args: string) => (await world.json(args)).data.map(({ id }: { id: string }) => id)
     expect(await ids('models --project web')).toEqual(['acme/large', 'own/fast'])
     expect((await world.json('models --filter own/')).data).toMatchObject([
@@ -324,11 +322,11 @@ onSqlite((engine) => {
     const noToken = { env: { TOLLGATE_ADMIN_TOKEN: '' } }
     expect((await world.run('models', noToken)).out).toBe(
       [
-        'MODEL         IN $/M  OUT $/M  CACHED $/M  CONTEXT  MAX OUT  TAGS          VIA',
-        'acme/large      2.50    10.00        0.25  200,000   32,000  tools vision  acme',
-        'acme/small      0.10     0.40        0.10        –        –  tools',
-        'beta/odd    no price        –           –    8,000        –                beta',
-        'beta/open       free     free        free        –        –                beta (ejected)',
+        'MODEL       STATE                IN $/M  OUT $/M  CACHED $/M  CONTEXT  MAX OUT  TAGS          VIA',
+        'acme/large  no recent traffic      2.50    10.00        0.25  200,000   32,000  tools vision  acme',
+        'acme/small  no route               0.10     0.40        0.10        –        –  tools',
+        'beta/odd    not callable       no price        –           –    8,000        –                beta',
+        'beta/open   cooldown               free     free        free        –        –                beta (cooldown)',
         '',
       ].join('\n'),
     )
@@ -441,7 +439,7 @@ onSqlite((engine) => {
 
   test('creates a project and a key that can call no model with a warning', async () => {
     const modelsOf = async ({ models }: { readonly models?: readonly string[] | undefined }) =>
-      models?.includes('openai/*') ? [] : [{ id: 'acme/large', owned_by: 'acme', own_key: false, own_providers: [] }]
+      models?.includes('openai/*') ? [] : [{ ...catalogItem, id: 'acme/large', own_key: false, own_providers: [] }]
     await using world = await openWorld(engine, { modelsOf })
     await world.management.make('/api/workspaces', { name: 'acme' })
     const warned = async (args: string) => {

@@ -54,6 +54,71 @@ onSqlite((engine) => {
     expect((await world.run('config plan -', { input: declared })).out).toBe('Nothing to change.\n')
   })
 
+  storeTest('managed settings of a file are changed by the file only, until it removes them', async (world) => {
+    const file = join(world.folder, 'installation.yaml')
+    writeFileSync(file, 'managed_settings: [{ role: member, settings: { permissions: { deny: [WebFetch] } } }]\n')
+    const applied = await world.run('config apply installation.yaml')
+    expect([applied.exit, applied.err]).toEqual([0, '~ managed settings: none → member\n1 change.\n1 of 1 made.\n'])
+    expect((await world.run('config plan installation.yaml')).out).toBe('Nothing to change.\n')
+    const rules = [{ role: 'member', group: null, settings: { permissions: { deny: ['WebFetch'] } } }]
+    const read = async () => (await world.management.ask('GET', '/api/managed-settings')).body
+    expect(await read()).toEqual({ rules, managed_by: 'file' })
+    const put = () => world.management.ask('PUT', '/api/managed-settings', { body: { rules: [] } })
+    const refused = await put()
+    expect([refused.status, refused.body.error.message]).toEqual([
+      ...[400, expect.stringContaining('This list of managed settings is managed by a file; change it there')],
+    ])
+    expect(await read()).toEqual({ rules, managed_by: 'file' })
+    writeFileSync(file, (await world.run('config export')).out)
+    expect((await world.run('config plan installation.yaml')).out).toBe('Nothing to change.\n')
+    writeFileSync(file, 'managed_settings: []\n')
+    expect((await world.run('config apply installation.yaml')).exit).toBe(0)
+    expect([(await put()).status, await read()]).toEqual([200, { rules: [], managed_by: 'api' }])
+  })
+
+  storeTest('groups have people by address and keys by their place, and limits can name them', async (world) => {
+    const { database } = world.management
+    await database.transaction(async (sql) => {
+      await sql`INSERT INTO people (id, email, name, created_at) VALUES ('per_1', 'ada@example.com', 'Ada', 0)`
+      await sql`INSERT INTO members (id, person_id, role, source, created_at)
+        VALUES ('mem_1', 'per_1', 'operator', 'invitation', 0)`
+    })
+    const grouped = `workspaces:
+  - name: acme
+    limits: { spend_limits: [{ subject: "group:design", models: acme/l*, window: 5h, limit: 10 }] }
+    groups: [{ name: design, members: [web/ci, ada@example.com] }]
+    projects:
+      - name: web
+        keys: [{ name: ci }]
+`
+    const lines = [
+      '+ workspace acme',
+      '+ project acme/web: models all',
+      "+ key acme/web/ci: models its project's, limits none",
+      '+ group acme/design: ada@example.com, web/ci',
+      '~ workspace acme: limits none → group:design acme/l* $10.00/5h',
+      '5 changes.',
+    ]
+    const file = join(world.folder, 'installation.yaml')
+    writeFileSync(file, grouped)
+    expect((await world.run('config plan installation.yaml')).out).toBe(`${lines.join('\n')}\n`)
+    const applied = await world.run('config apply installation.yaml')
+    expect([applied.exit, applied.err]).toEqual([0, `${lines.join('\n')}\n5 of 5 made.\n`])
+    expect((await world.run('config plan installation.yaml')).out).toBe('Nothing to change.\n')
+    writeFileSync(file, (await world.run('config export')).out)
+    expect((await world.run('config plan installation.yaml')).out).toBe('Nothing to change.\n')
+
+    expect((await world.run('groups add design --members key_1')).err).toContain('is managed by a file')
+    writeFileSync(file, grouped.replace('[web/ci, ada@example.com]', '[ada@example.com]'))
+    expect((await world.run('config apply installation.yaml')).err).toStartWith(
+      '~ group acme/design: members ada@example.com, web/ci → ada@example.com\n1 change.',
+    )
+    writeFileSync(file, grouped.replace(/ {4}(limits|groups): .*\n/g, ''))
+    expect((await world.run('config apply installation.yaml --prune')).err).toStartWith(
+      '~ workspace acme: limits group:design acme/l* $10.00/5h → none\n- group acme/design: deleted\n2 changes.',
+    )
+  })
+
   storeTest('objects of a file are changed by the file only, and revoked only with --prune', async (world) => {
     const file = join(world.folder, 'installation.yaml')
     writeFileSync(file, declared)

@@ -4,20 +4,29 @@
 
 import { join } from 'node:path'
 import { stringify } from 'yaml'
-import type { ItemOf } from '../api/client.ts'
 import type { ClientSettings } from '../config/client-settings.ts'
 import type { Member } from './settings-file.ts'
+import { shellWord } from './start-output.ts'
 
-type CatalogModel = ItemOf<'getCatalog'>
-
-/** Facts about a model that clients need. */
-type ConnectModel = Pick<CatalogModel, 'id'> & Partial<CatalogModel>
+/** Facts about a model that clients need, as the catalog has them. Prices are USD per million tokens. */
+export interface ConnectModel {
+  readonly id: string
+  readonly name?: string
+  readonly tags?: readonly string[]
+  readonly context_tokens?: number | null
+  readonly max_output_tokens?: number | null
+  readonly price?: { readonly input: string; readonly output: string } | 'free' | null
+}
 
 export interface ConnectFacts {
   /** The gateway's root. */
   readonly url: string
-  /** The secret, or a placeholder if it is only shown. */
+  /** The secret, or a placeholder if it is only shown. Unused by clients that get a command for tokens. */
   readonly key: string
+  /** The command that prints a token: for a person's sign-in. Only for clients whose `signIn` is `helper`. */
+  readonly tokenCommand?: readonly [program: string, ...args: string[]]
+  /** The client signs in at the gateway itself. Only for clients whose `signsIn` is set. */
+  readonly ownLogin?: true
   /** Callable models of the catalog. */
   readonly models: readonly ConnectModel[]
   /** The requested model; undefined = choose one. */
@@ -27,6 +36,10 @@ export interface ConnectFacts {
 interface ClientBase {
   readonly id: string
   readonly title: string
+  /** How it uses a person's sign-in: it runs a command for tokens, or calls the local proxy. Absent: it needs a key. */
+  readonly signIn?: 'helper' | 'proxy'
+  /** It can also sign in at a gateway itself, if the gateway's address is private. */
+  readonly signsIn?: true
   /** What the person does next, or, if everything is by hand, does at all. See `linesOf` for what is in braces. */
   readonly lines: readonly string[]
 }
@@ -35,7 +48,10 @@ interface ClientBase {
 export interface FileClient extends ClientBase {
   readonly kind: 'file'
   file(settings: ClientSettings): string
+  /** A member without a value is removed. */
   members(facts: ConnectFacts): readonly Member[]
+  /** A file of its own beside it, only with a command for tokens. */
+  tokenFile?(facts: ConnectFacts, settings: ClientSettings): { readonly path: string; readonly text: string }
 }
 
 /** Gets files that only `connect` writes. `--undo` deletes them. */
@@ -51,12 +67,13 @@ export const clients: readonly Client[] = [
     id: 'claude',
     title: 'Claude Code',
     kind: 'file',
+    signIn: 'helper',
+    signsIn: true,
     file: ({ claudeFolder, homeFolder }) => join(claudeFolder ?? join(homeFolder, '.claude'), 'settings.json'),
     members(facts) {
       const { main, opus, sonnet, haiku } = claudeModels(facts)
+      const { tokenCommand, ownLogin, url } = facts
       const env = {
-        ANTHROPIC_BASE_URL: facts.url,
-        ANTHROPIC_AUTH_TOKEN: facts.key,
         // Otherwise an existing key would be sent as well.
         ANTHROPIC_API_KEY: '',
         CLAUDE_CODE_ENABLE_GATEWAY_MODEL_DISCOVERY: '1',
@@ -66,7 +83,15 @@ export const clients: readonly Client[] = [
         ANTHROPIC_DEFAULT_HAIKU_MODEL: haiku,
       }
       const set = Object.entries(env).filter(([, value]) => value !== undefined)
-      return set.map(([name, value]) => ({ path: ['env', name], value }))
+      return [
+        // One way of three: with a token Claude Code would warn about the helper, and with either it would not sign in.
+        { path: ['forceLoginMethod'], value: ownLogin && 'gateway' },
+        { path: ['forceLoginGatewayUrl'], value: ownLogin && url },
+        { path: ['apiKeyHelper'], value: tokenCommand?.map(shellWord).join(' ') },
+        { path: ['env', 'ANTHROPIC_AUTH_TOKEN'], value: tokenCommand || ownLogin ? undefined : facts.key },
+        { path: ['env', 'ANTHROPIC_BASE_URL'], value: ownLogin ? undefined : url },
+        ...set.map(([name, value]) => ({ path: ['env', name], value })),
+      ]
     },
     lines: [
       'Restart claude; /status shows the address and the model.',
@@ -77,13 +102,18 @@ export const clients: readonly Client[] = [
     id: 'opencode',
     title: 'opencode',
     kind: 'file',
+    signIn: 'helper',
     file: ({ configFolder }) => join(configFolder, 'opencode', 'opencode.json'),
-    members({ url, key, models, model }) {
+    tokenFile: ({ tokenCommand = [''] }, { configFolder }) => ({
+      path: join(configFolder, 'opencode', 'plugin', 'tollgate.js'),
+      text: opencodePlugin(tokenCommand),
+    }),
+    members({ url, key, tokenCommand, models, model }) {
       const provider = {
         npm: '@ai-sdk/openai-compatible',
         name: 'Tollgate',
-        // Sends the session as the key of the prompt cache.
-        options: { baseURL: `${url}/v1`, apiKey: key, setCacheKey: true },
+        // Sends the session as the key of the prompt cache. The plugin adds tokens.
+        options: { baseURL: `${url}/v1`, ...(!tokenCommand && { apiKey: key }), setCacheKey: true },
         models: Object.fromEntries(models.map((each) => [each.id, opencodeModel(each)])),
       }
       const isOurs = (value: unknown) => typeof value === 'string' && value.startsWith('tollgate/')
@@ -99,6 +129,7 @@ export const clients: readonly Client[] = [
     id: 'cline',
     title: 'Cline',
     kind: 'by hand',
+    signIn: 'proxy',
     lines: [
       'Cline keeps its settings inside the editor, so they are typed in: its panel → ⚙ → API Configuration',
       '  API Provider   LiteLLM',
@@ -130,7 +161,8 @@ export const clients: readonly Client[] = [
     id: 'codex',
     title: 'Codex CLI',
     kind: 'own files',
-    files({ url, key, models, model }, { codexFolder, homeFolder }) {
+    signIn: 'helper',
+    files({ url, key, tokenCommand, models, model }, { codexFolder, homeFolder }) {
       const folder = codexFolder ?? join(homeFolder, '.codex')
       const catalog = join(folder, 'tollgate-models.json')
       const chosen = model ?? firstWithTools(models)
@@ -143,7 +175,7 @@ export const clients: readonly Client[] = [
         'name = "Tollgate"',
         `base_url = ${JSON.stringify(`${url}/v1`)}`,
         'wire_api = "responses"',
-        `experimental_bearer_token = ${JSON.stringify(key)}`,
+        ...(tokenCommand ? codexTokens(tokenCommand) : [`experimental_bearer_token = ${JSON.stringify(key)}`]),
         '',
       ]
       return [
@@ -157,6 +189,7 @@ export const clients: readonly Client[] = [
     id: 'qwen',
     title: 'Qwen Code',
     kind: 'by hand',
+    signIn: 'proxy',
     lines: [
       'Qwen Code takes its settings from the environment:',
       '  export OPENAI_BASE_URL={url}/v1',
@@ -170,6 +203,7 @@ export const clients: readonly Client[] = [
     id: 'zed',
     title: 'Zed',
     kind: 'file',
+    signIn: 'proxy',
     file: ({ configFolder }) => join(configFolder, 'zed', 'settings.json'),
     members: ({ url, models }) => [
       {
@@ -184,6 +218,7 @@ export const clients: readonly Client[] = [
     id: 'continue',
     title: 'Continue',
     kind: 'own files',
+    signIn: 'proxy',
     files(facts, { homeFolder }) {
       const listed = facts.model === undefined ? facts.models : facts.models.filter(({ id }) => id === facts.model)
       const models = listed.map((model) => continueModel(model, facts))
@@ -196,6 +231,7 @@ export const clients: readonly Client[] = [
     id: 'aider',
     title: 'aider',
     kind: 'own files',
+    signIn: 'proxy',
     files(facts, { homeFolder }) {
       const folder = join(homeFolder, '.config', 'aider')
       const metadata = join(folder, 'tollgate-models.json')
@@ -218,6 +254,7 @@ export const clients: readonly Client[] = [
     id: 'goose',
     title: 'goose',
     kind: 'by hand',
+    signIn: 'proxy',
     lines: [
       'goose takes its settings from the environment, or from `goose configure`:',
       '  export GOOSE_PROVIDER=openai',
@@ -231,6 +268,7 @@ export const clients: readonly Client[] = [
     id: 'llm',
     title: 'llm',
     kind: 'by hand',
+    signIn: 'proxy',
     lines: [
       'Store the key:',
       '  llm keys set tollgate --value {key}',
@@ -249,6 +287,7 @@ export const clients: readonly Client[] = [
     id: 'gemini',
     title: 'Gemini CLI',
     kind: 'file',
+    signIn: 'proxy',
     file: ({ homeFolder }) => join(homeFolder, '.gemini', 'settings.json'),
     members() {
       const type = 'gemini-api-key'
@@ -302,6 +341,50 @@ function opencodeModel({ id, name, context_tokens: context, max_output_tokens: o
     ...(tags?.includes('vision') && { attachment: true, modalities: { input: ['text', 'image'], output: ['text'] } }),
     ...(context != null && output != null && { limit: { context, output } }),
   }
+}
+
+/**
+ * Sets the header of each request. A plugin, because opencode's settings take no command, and `opencode auth login` runs one
+ * only once. It keeps a token for less than the five minutes for which it is valid at least.
+ */
+function opencodePlugin(tokenCommand: readonly string[]): string {
+  return `// Written by \`tollgate connect opencode\`; removed by \`tollgate connect opencode --undo\`.
+// Sends the token of your sign-in with each request to the provider "tollgate".
+
+const command = ${JSON.stringify(tokenCommand)}
+const keepMs = 240_000
+let fetching
+let fetchedAt = 0
+
+async function fetchToken() {
+  const child = Bun.spawn(command, { stdio: ["ignore", "pipe", "pipe"] })
+  const [exit, out, err] = await Promise.all([child.exited, child.stdout.text(), child.stderr.text()])
+  if (exit !== 0) throw new Error(err.trim())
+  return out.trim()
+}
+
+export const Tollgate = async () => ({
+  async "chat.headers"({ model }, output) {
+    if (model.providerID !== "tollgate") return
+    if (Date.now() - fetchedAt > keepMs) {
+      fetchedAt = Date.now()
+      fetching = fetchToken()
+      fetching.catch(() => { fetchedAt = 0 })
+    }
+    output.headers.Authorization = \`Bearer \${await fetching}\`
+  },
+})
+`
+}
+
+/** Codex runs the command again after five minutes and after a 401. */
+function codexTokens([program, ...args]: readonly [string, ...string[]]): readonly string[] {
+  return [
+    '',
+    '[model_providers.tollgate.auth]',
+    `command = ${JSON.stringify(program)}`,
+    `args = ${JSON.stringify(args)}`,
+  ]
 }
 
 /** Without an entry Codex assumes 272,000 tokens of context, and does not offer `apply_patch`. */

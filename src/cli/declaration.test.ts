@@ -3,6 +3,7 @@ import {
   type Declaration,
   declarationOf,
   describeChange,
+  type Installation,
   type InstalledKey,
   type InstalledWorkspace,
   type PlanOptions,
@@ -29,8 +30,14 @@ function read(text: string): Declaration {
   return declaration
 }
 
-function plan(text: string, installed: readonly InstalledWorkspace[], options: Partial<PlanOptions> = {}) {
-  const { changes, left, faults } = planChanges(read(text), installed, { prune: false, now: noon, ...options })
+function plan(
+  text: string,
+  workspaces: readonly InstalledWorkspace[],
+  options: Partial<PlanOptions> & Partial<Pick<Installation, 'managedSettings'>> = {},
+) {
+  const { managedSettings = [], ...chosen } = options
+  const installed = { workspaces, managedSettings }
+  const { changes, left, faults } = planChanges(read(text), installed, { prune: false, now: noon, ...chosen })
   return { changes: changes.map(describeChange), left, faults }
 }
 
@@ -44,7 +51,7 @@ test('an export plans no change, even if several objects have the same name', ()
     key('b', { id: 'key_2', name: 'twin', models: [] }),
   ]
   const installed = installation({ spend_per_month: '500.00' }, keys)
-  const text = renderDeclaration(declarationOf(installed))
+  const text = renderDeclaration(declarationOf({ workspaces: installed, managedSettings: [] }))
   expect(plan(text, installed)).toEqual(nothing)
   expect(text).toContain('id: key_1')
   expect(text).not.toContain('ws_1')
@@ -70,6 +77,29 @@ test('plans everything for an empty installation, parents first', () => {
   ])
 })
 
+test('replaces managed settings as a whole, and leaves them if the file does not name them', () => {
+  const managedSettings = [
+    { role: null, group: null, settings: { model: 'x' } },
+    { role: 'admin' as const, group: 'platform', settings: { model: 'y' } },
+  ]
+  const planned = (text: string) => plan(text, [], { managedSettings })
+  expect(planned('workspaces: []')).toEqual(nothing)
+  const text = renderDeclaration(declarationOf({ workspaces: [], managedSettings }))
+  expect(planned(text)).toEqual(nothing)
+  expect(planned('managed_settings: [{ settings: { model: x } }]').changes).toEqual([
+    '~ managed settings: everyone, admin in platform → everyone',
+  ])
+  expect(planned('managed_settings: []').changes).toEqual(['~ managed settings: everyone, admin in platform → none'])
+  // The order decides.
+  const swapped =
+    'managed_settings: [{ role: admin, group: platform, settings: { model: y } }, { settings: { model: x } }]'
+  expect(planned(swapped).changes).toHaveLength(1)
+  const wrong = readDeclaration('f.yaml', 'managed_settings: [{ role: boss, settings: {} }]')
+  expect('faults' in wrong && wrong.faults.map(({ where, field }) => [where, field])).toEqual([
+    ['f.yaml:1:28', 'managed_settings[0].role'],
+  ])
+})
+
 test('shows differences as from and to, and ignores order and spelling', () => {
   const installed = installation({ spend_per_day: '5.00', requests_per_minute: 60 }, [])
   const same = `workspaces:
@@ -89,7 +119,7 @@ test('aliases of a project are exported, planned and compared', () => {
   const [workspace] = installation({}, [])
   const [web] = workspace?.projects ?? []
   const installed = [{ ...workspace, projects: [{ ...web, aliases: { gpt: 'acme/large' } }] }] as InstalledWorkspace[]
-  const text = renderDeclaration(declarationOf(installed))
+  const text = renderDeclaration(declarationOf({ workspaces: installed, managedSettings: [] }))
   expect(text).toContain('gpt: acme/large')
   expect(plan(text, installed)).toEqual(nothing)
   expect(plan(text, []).changes[1]).toBe('+ project acme/web: models acme/*, beta/one, aliases gpt=acme/large')
@@ -150,7 +180,7 @@ test('does not create a key that has expired', () => {
 
 test('does not confuse names with slashes and paths', () => {
   const text = 'workspaces: [{ name: acme, projects: [{ name: web/ci }] }, { name: acme/web }]'
-  const { changes } = planChanges(read(text), [], { prune: false, now: noon })
+  const { changes } = planChanges(read(text), { workspaces: [], managedSettings: [] }, { prune: false, now: noon })
   expect(new Set(changes.map(({ place }) => place)).size).toBe(changes.length)
 })
 

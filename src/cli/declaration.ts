@@ -1,10 +1,11 @@
-// Workspaces, projects and keys as a file declares them, and the changes that make an installation match it. The file is
-// complete for what it names, does not affect anything else, and never holds a secret. Planning calls nothing, so `plan`
+// Workspaces, projects, keys and managed settings as a file declares them, and the changes that make an installation match
+// it. The file is complete for what it names, does not affect anything else, and never holds the secret of a key. Planning calls nothing, so `plan`
 // shows exactly what `apply` does. After an interruption the next run plans the rest; nothing is done twice.
 
 import { stringify } from 'yaml'
 import { z } from 'zod'
 import type { AnswerOf } from '../api/client.ts'
+import { settingsRuleSchema } from '../api/sign-ins.ts'
 import {
   type ConfigFault,
   type ConfigPath,
@@ -53,6 +54,16 @@ const common = {
       tag_spend_per_day: tagAmounts,
       tag_spend_per_week: tagAmounts,
       tag_spend_per_month: tagAmounts,
+      spend_limits: z
+        .array(
+          z.strictObject({
+            subject: z.string().default('all'),
+            models: z.string().optional(),
+            window: z.string(),
+            limit: amount.unwrap(),
+          }),
+        )
+        .optional(),
     })
     .nullish(),
 }
@@ -66,15 +77,27 @@ const keySchema = z.strictObject({
 })
 const aliases = z.record(z.string(), z.string()).nullish()
 const projectSchema = z.strictObject({ ...common, models, aliases, keys: z.array(keySchema).nullish() })
-const workspaceSchema = z.strictObject({ ...common, projects: z.array(projectSchema).nullish() })
-const declarationSchema = z.strictObject({ workspaces: z.array(workspaceSchema).nullish() })
+/** People by address, keys by their place in the workspace: `web/ci`. */
+const groupSchema = z.strictObject({ name: z.string().min(1), members: z.array(z.string().min(1)).nullish() })
+const workspaceSchema = z.strictObject({
+  ...common,
+  groups: z.array(groupSchema).nullish(),
+  projects: z.array(projectSchema).nullish(),
+})
+const declarationSchema = z.strictObject({
+  workspaces: z.array(workspaceSchema).nullish(),
+  /** For Claude Code. Absent or null = they stay as they are. */
+  managed_settings: z.array(settingsRuleSchema).max(100).nullish(),
+})
 
 export type Declaration = z.output<typeof declarationSchema>
 type DeclaredKey = z.output<typeof keySchema>
+type DeclaredGroup = z.output<typeof groupSchema>
 
 /** One of the three kinds; members that its kind does not have are absent. */
 interface Declared extends DeclaredKey, Children<Declared> {
   readonly aliases?: Aliases
+  readonly groups?: readonly DeclaredGroup[] | null | undefined
 }
 
 interface Children<Node> {
@@ -120,13 +143,17 @@ function repeatedNames(list: readonly Declared[], path: ConfigPath): SchemaFault
 /** As `readDeclaration` takes it. */
 export function renderDeclaration(declaration: Declaration): string {
   const head =
-    '# Made by `tollgate config export`, for `tollgate config plan FILE` and `apply FILE`. Contains no secrets.\n'
+    '# Made by `tollgate config export`, for `tollgate config plan FILE` and `apply FILE`. Contains no secrets of keys.\n'
   return head + stringify(declaration, { lineWidth: 120, aliasDuplicateObjects: false })
 }
 
 export type InstalledKey = AnswerOf<'getKey'>
 export type InstalledProject = AnswerOf<'getProject'> & { readonly keys: readonly InstalledKey[] }
-export type InstalledWorkspace = AnswerOf<'getWorkspace'> & { readonly projects: readonly InstalledProject[] }
+type InstalledGroup = AnswerOf<'getGroup'>
+export type InstalledWorkspace = AnswerOf<'getWorkspace'> & {
+  readonly projects: readonly InstalledProject[]
+  readonly groups: readonly InstalledGroup[]
+}
 
 /** One of the three. */
 interface Installed extends Children<Installed> {
@@ -139,10 +166,18 @@ interface Installed extends Children<Installed> {
   readonly aliases?: Aliases
   readonly sources?: List
   readonly expires_at?: string | null
+  readonly groups?: readonly InstalledGroup[]
 }
 
+export interface Installation {
+  readonly workspaces: readonly InstalledWorkspace[]
+  readonly managedSettings: SettingsRules
+}
+
+type SettingsRules = AnswerOf<'getManagedSettings'>['rules']
+
 /** One list for all keys, and one for the projects of each workspace. Revoked and expired keys are left out. */
-export async function readInstallation(api: ApiClient): Promise<readonly InstalledWorkspace[]> {
+export async function readInstallation(api: ApiClient): Promise<Installation> {
   const workspaces = await api.list('listWorkspaces', {}, Number.POSITIVE_INFINITY)
   const keys = await api.list('listKeys', {}, Number.POSITIVE_INFINITY)
   const active = Map.groupBy(
@@ -153,18 +188,24 @@ export async function readInstallation(api: ApiClient): Promise<readonly Install
   for (const workspace of workspaces.data) {
     const projects = await api.list('listProjects', { id: workspace.id }, Number.POSITIVE_INFINITY)
     const withKeys = projects.data.map((project) => ({ ...project, keys: active.get(project.id) ?? [] }))
-    installed.push({ ...workspace, projects: withKeys })
+    const groups = await api.list('listGroups', { id: workspace.id }, Number.POSITIVE_INFINITY)
+    installed.push({ ...workspace, projects: withKeys, groups: groups.data })
   }
-  return installed
+  return { workspaces: installed, managedSettings: (await api.call('getManagedSettings', {})).rules }
 }
 
 /** The installation as a file would declare it, with ids only where a name is not unique. */
-export function declarationOf(installation: readonly InstalledWorkspace[]): Declaration {
-  return { workspaces: declared(installation) } as Declaration
+export function declarationOf({ workspaces, managedSettings }: Installation): Declaration {
+  const rules = managedSettings.map(({ role, group, settings }) => ({
+    ...(role != null && { role }),
+    ...(group != null && { group }),
+    settings,
+  }))
+  return { workspaces: declared(workspaces), ...(rules.length > 0 && { managed_settings: rules }) } as Declaration
 }
 
 function declared(list: readonly Installed[]): readonly object[] {
-  return list.map(({ id, name, models, aliases, limits, sources, expires_at, projects, keys }) => ({
+  return list.map(({ id, name, models, aliases, limits, sources, expires_at, groups, projects, keys }) => ({
     name,
     ...(list.filter((each) => each.name === name).length > 1 && { id }),
     ...(models && { models }),
@@ -172,17 +213,31 @@ function declared(list: readonly Installed[]): readonly object[] {
     ...(Object.keys(limits).length > 0 && { limits }),
     ...(sources && { sources }),
     ...(expires_at && { expires_at }),
+    ...(groups?.length && { groups: groups.map((group) => declaredGroup(group, projects ?? [])) }),
     ...(projects && { projects: declared(projects) }),
     ...(keys && { keys: declared(keys) }),
   }))
+}
+
+function declaredGroup({ name, members }: InstalledGroup, projects: readonly Installed[]): DeclaredGroup {
+  return { name, members: members.map((member) => placeOfMember(member, projects)).sort() }
+}
+
+/** As a file names it: the address of a person, the place of a key in its workspace. */
+function placeOfMember({ id, name }: InstalledGroup['members'][number], projects: readonly Installed[]): string {
+  if (!id.startsWith('key_')) return name
+  const project = projects.find(({ keys }) => keys?.some((key) => key.id === id))
+  // A key that has ended.
+  return project ? `${step(project.name)}/${step(name)}` : id
 }
 
 /** The path of an object by the names in the file: `acme`, `acme/web`, `acme/web/ci`. */
 type Place = string
 
 export interface Change {
-  readonly action: 'create' | 'allow' | 'alias' | 'limit' | 'revoke' | 'delete'
-  readonly what: Kind
+  readonly action: 'create' | 'allow' | 'alias' | 'group' | 'limit' | 'revoke' | 'delete' | 'replace'
+  readonly what: Kind | 'group' | 'managed settings'
+  /** Empty where there is only one. */
   readonly place: Place
   /** The rest of its line after the place: `: limits none → 60 rpm`. */
   readonly detail: string
@@ -212,8 +267,8 @@ const putLimits = { workspace: 'putWorkspaceLimits', project: 'putProjectLimits'
 const managedBy = 'file'
 
 export function planChanges(
-  { workspaces }: Declaration,
-  installation: readonly InstalledWorkspace[],
+  { workspaces, managed_settings: rules }: Declaration,
+  { workspaces: installation, managedSettings }: Installation,
   { prune, now }: PlanOptions,
 ): Plan {
   const changes: Change[] = []
@@ -276,6 +331,7 @@ export function planChanges(
         change('limit', place, detail, put)
       }
       planLevel(level + 1, place, childrenOf(entry), found ? childrenOf(found) : [])
+      if (what === 'workspace') planGroups(place, entry.groups ?? [], found)
     }
     for (const unnamed of installed.filter(({ id }) => !matched.some(({ found }) => found?.id === id))) {
       const { id, name, managed_by } = unnamed
@@ -294,6 +350,42 @@ export function planChanges(
     }
   }
 
+  /** After the keys that they contain. */
+  function planGroups(parent: Place, declared: readonly DeclaredGroup[], workspace: Installed | undefined): void {
+    const installed = workspace?.groups ?? []
+    const projects = workspace?.projects ?? []
+    for (const { name, members: given } of declared) {
+      const place = `${parent}/${step(name)}`
+      const members = [...(given ?? [])].sort()
+      const found = installed.find((group) => group.name === name)
+      const before = found && declaredGroup(found, projects).members
+      const idsOf = (idOf: (place: Place) => string) =>
+        members.map((member) => (member.includes('/') ? idOf(`${parent}/${member}`) : member))
+      if (!found) {
+        const create: Change['call'] = (api, idOf) =>
+          api.call('createGroup', { id: idOf(parent), body: { name, members: idsOf(idOf) }, managedBy })
+        changes.push({ action: 'create', what: 'group', place, detail: `: ${shownList(members)}`, call: create })
+      } else if (!sameList(before, members)) {
+        const detail = `: members ${shownList(before)} → ${shownList(members)}`
+        const update: Change['call'] = (api, idOf) =>
+          api.call('updateGroup', { id: found.id, body: { members: idsOf(idOf) }, managedBy })
+        changes.push({ action: 'group', what: 'group', place, detail, call: update })
+      }
+    }
+    for (const group of installed.filter(({ name }) => !declared.some((each) => each.name === name))) {
+      if (group.managed_by !== 'file') continue
+      const place = `${parent}/${step(group.name)}`
+      if (!prune) left.push(`group ${place} (deleted with --prune)`)
+      else {
+        const call: Change['call'] = async (api) => {
+          await api.call('deleteGroup', { id: group.id, managedBy })
+          return {}
+        }
+        changes.push({ action: 'delete', what: 'group', place, detail: ': deleted', call })
+      }
+    }
+  }
+
   function match(what: Kind, prefix: string, entry: Declared, installed: readonly Installed[]) {
     const { id, name } = entry
     const place = `${prefix}${step(name)}${id === undefined ? '' : `#${id}`}`
@@ -309,7 +401,33 @@ export function planChanges(
   }
 
   planLevel(0, '', workspaces ?? [], installation)
-  return { changes, ids, faults, left }
+  if (rules && !Bun.deepEquals(rules.map(withoutNull), managedSettings.map(withoutNull))) {
+    changes.push({
+      ...{ action: 'replace', what: 'managed settings', place: '' },
+      detail: `: ${shownRules(managedSettings)} → ${shownRules(rules)}`,
+      call: (api) => api.call('putManagedSettings', { body: { rules }, managedBy }),
+    })
+  }
+  return { changes: inOrder(changes), ids, faults, left }
+}
+
+/** Limits come after the groups that they may name, and a group is deleted after the limits that named it. */
+function inOrder(changes: readonly Change[]): readonly Change[] {
+  const isLimit = ({ action, what }: Change) => action === 'limit' && what !== 'key'
+  const isLast = ({ action, what }: Change) => action === 'delete' && what === 'group'
+  if (!changes.some(({ what }) => what === 'group')) return changes
+  const others = changes.filter((change) => !isLimit(change) && !isLast(change))
+  return [...others, ...changes.filter(isLimit), ...changes.filter(isLast)]
+}
+
+function withoutNull({ role, group, settings }: SettingsRules[number]): object {
+  return { role: role ?? undefined, group: group ?? undefined, settings }
+}
+
+/** Whom they are for, in order; their content may be long. */
+function shownRules(rules: SettingsRules): string {
+  const who = ({ role, group }: SettingsRules[number]) => [role, group].filter(Boolean).join(' in ') || 'everyone'
+  return rules.length === 0 ? 'none' : rules.map(who).join(', ')
 }
 
 function fixedMembers(place: Place, entry: Declared, found: Installed): readonly string[] {
@@ -350,11 +468,14 @@ function shownList(list: List): string {
   return list.length === 0 ? 'none' : list.join(', ')
 }
 
-const signs = { create: '+', allow: '~', alias: '~', limit: '~', revoke: '-', delete: '-' } as const
+const signs = {
+  ...{ create: '+', allow: '~', alias: '~', group: '~', limit: '~' },
+  ...{ revoke: '-', delete: '-', replace: '~' },
+} as const
 
 /** One line: `+` created, `~` changed, `-` revoked or deleted. */
 export function describeChange({ action, what, place, detail }: Change): string {
-  return `${signs[action]} ${what} ${place}${detail}`
+  return `${signs[action]} ${what}${place === '' ? '' : ` ${place}`}${detail}`
 }
 
 export interface CreatedKey {
@@ -374,7 +495,8 @@ export async function applyPlan(
   for (const change of plan.changes) {
     const { what, place } = change
     const answer = await tryTo(change.call(api, (of) => ids.get(of) ?? ''))
-    if (answer instanceof Refusal) throw new Refusal(answer.exit, `${what} ${place}: ${answer.message}`, answer.attempt)
+    if (answer instanceof Refusal)
+      throw new Refusal(answer.exit, `${`${what} ${place}`.trimEnd()}: ${answer.message}`, answer.attempt)
     // Only a created object has an id, and only a created key has a secret.
     const { id = '', secret }: { readonly id?: string; readonly secret?: string } = answer
     if (change.action === 'create') ids.set(place, id)

@@ -55,6 +55,12 @@ test('lays out a charge so that its column adds up', () => {
   })
 })
 
+test('says which model was asked for if a fallback answered', () => {
+  const { text } = explainText({ ...cached, requested_model: 'acme/large' })
+  expect(text).toContain('\n  fallback  acme/cache answered in place of acme/large\n  input ')
+  expect(explainText({ ...cached, model: null, requested_model: 'acme/none' }).text).not.toContain('fallback')
+})
+
 test('shows implausible usage with its note', () => {
   const note = 'implausible usage: the provider reported 190000 output tokens'
   const { text } = explainText({ ...cached, usage: { ...reported, source: 'estimated' }, notes: [note] })

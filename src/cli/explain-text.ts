@@ -15,7 +15,7 @@ const clientLeftStatus = 499
 export function explainText(request: ExplainedRequest) {
   const { lines, fault } = chargeLines(request)
   const notes = request.notes.map((note) => `  note  ${note}`)
-  const text = [headLine(request), ...lines, ...notes, ...routeLines(request)]
+  const text = [headLine(request), ...fallbackLine(request), ...lines, ...notes, ...routeLines(request)]
   return { text: `${text.map(cleanText).join('\n')}\n`, fault }
 }
 
@@ -29,6 +29,11 @@ function headLine({ id, model, path, provider, attempts, transfers, charge }: Ex
     transfer || charge ? 'settled' : 'not charged',
     ...(transfer ? [transfer.id] : []),
   ].join('   ')
+}
+
+/** Which model was asked for, if another one answered. */
+function fallbackLine({ model, requested_model: requested }: ExplainedRequest): string[] {
+  return model === null || !requested ? [] : [`  fallback  ${model} answered in place of ${requested}`]
 }
 
 function chargeLines(request: ExplainedRequest): { readonly lines: string[]; readonly fault: string | undefined } {

@@ -16,35 +16,44 @@ Usage
   tollgate people         list, invite, role, remove, reset-password
   tollgate invitations    list, withdraw
   tollgate sessions       your sessions in the console: list, end
+  tollgate devices        devices on which people are signed in: list, end, end-all
   tollgate tokens         your personal management tokens: list, revoke
-  tollgate whoami         who the token belongs to, and its roles
   tollgate account        alerts: choose the alerts that you get by e-mail
   tollgate keys           list, create, show, revoke, rotate
   tollgate limits         show, set or replace the limits of a workspace, a project or a key
+  tollgate groups         sets of people and keys, for spend limits: list, create, show, add, remove, rename, delete
   tollgate wallet         show, topup, correct, transfers; pay by card, payments, refund
   tollgate auto-topup     automatic top-up from a saved card
   tollgate credentials    a workspace's own provider keys: list, put, delete
   tollgate models         available models and their prices; --all also those whose provider is off
   tollgate route MODEL    where a request would go now, and why
   tollgate prices         change prices while running: set, update from a list, reset, history
-  tollgate price-lists    what some workspaces pay instead: list, set, delete
+  tollgate price-lists    what some workspaces pay instead: list, show, set, delete
   tollgate requests       list requests, live with --follow; show one
   tollgate usage          tokens and cost by day, model or project, as CSV
   tollgate statements     what a workspace spent in a month, line by line: show, export
   tollgate explain ID     one charge in detail, to the nano-dollar
+  tollgate reconcile      providers' bills against what was recorded: run, report, export
+  tollgate focus export   charges or costs as FOCUS files, for cost tools
   tollgate alerts         low balances, spend limits, providers that are down, changed prices
+  tollgate alert-rules    what raises an alert, and who gets it: list, create, update, delete
   tollgate webhooks       where alerts are sent: list, create, delete, test, deliveries, replay
   tollgate audit          who changed what; verify that the log was not tampered with
   tollgate ledger verify  recompute every balance and every charge
   tollgate console        a new sign-in link for the console
   tollgate doctor         check the configuration and everything else a gateway needs; says what to do
   tollgate providers      enabled providers, what the others need; add one; their history and incidents
-  tollgate config         settings in effect; workspaces, projects and keys from a file: plan, apply, export
+  tollgate config         settings in effect; workspaces, projects, keys and managed settings from a file: plan, apply, export
   tollgate secrets        replace the master secret without downtime: status, rotate
   tollgate backup FILE    copy the embedded database to one file, while the gateway is running
   tollgate restore FILE   restore it into an empty data folder
   tollgate migrate-to-postgres   copy the embedded database to PostgreSQL and verify both sides
   tollgate import         configuration of LiteLLM, OpenRouter or new-api: import litellm config.yaml
+  tollgate login [URL]    sign in to a gateway, for the agents on this machine
+  tollgate logout [URL]   sign out: revoke and delete the tokens of this machine
+  tollgate whoami         who you are signed in as, or who the management token belongs to
+  tollgate token          print a short-lived access token, for programs that run a command to get one
+  tollgate proxy          serve the gateway on this machine for programs that cannot
   tollgate connect NAME   point claude, codex, opencode, cline and other agents at the gateway, and back
   tollgate completion     print a script that completes commands and options in bash, zsh or fish
 

@@ -36,6 +36,13 @@ export async function findProject(
   return choose(data, wanted, 'project', workspace === undefined ? '' : ` --workspace ${workspace}`)
 }
 
+/** In the named workspace, or in the only one. */
+export async function findGroup(api: ApiClient, wanted: string, workspace: string | undefined): Promise<string> {
+  if (wanted.startsWith('grp_')) return wanted
+  const { data } = await api.list('listGroups', { id: await findWorkspace(api, workspace) }, Number.POSITIVE_INFINITY)
+  return onlyOne(data, wanted, 'group', 'tollgate groups list')
+}
+
 /** By its name only a key that works, since a new key often has the name of the one it replaces. */
 export async function findKey(api: ApiClient, wanted: string): Promise<string> {
   if (wanted.startsWith('key_')) return wanted

@@ -15,7 +15,7 @@ import {
   printResult,
   yesOption,
 } from './command.ts'
-import { findKey, findProject, findWorkspace } from './lookup.ts'
+import { findGroup, findKey, findProject, findWorkspace } from './lookup.ts'
 import { exitCodes, listedBy, Refusal, tryTo, usageRefusal } from './refusal.ts'
 import { type Columns, type ReadValue, readCount, renderTable } from './values.ts'
 
@@ -35,7 +35,7 @@ interface Destination<Name extends OperationName> {
   /** A part of the path. */
   readonly parameter?: keyof ParametersOf<Name> & string
   /** Takes a name as well as an id. As a parameter it may be absent if only one exists. */
-  readonly find?: 'workspace' | 'project' | 'key'
+  readonly find?: 'workspace' | 'project' | 'group' | 'key'
   readonly isRequired?: true
 }
 
@@ -238,6 +238,7 @@ async function findAll<Name extends OperationName>(
   const found: Record<string, string> = {}
   for (const [name, { text, find }] of Object.entries(named)) {
     if (find === 'project') found[name] = await findProject(api, text, workspace)
+    else if (find === 'group') found[name] = await findGroup(api, text ?? '', workspace)
     else if (find === 'key') found[name] = await findKey(api, text ?? '')
     else found[name] = find === 'workspace' ? await findWorkspace(api, text) : (text ?? '')
   }

@@ -1,5 +1,6 @@
 // Runs one command: finds the gateway, hands the command what it needs, and turns a refusal into a message and an exit code.
 
+import { allBuiltInModels } from '../catalog/data/built-in.ts'
 import { readClientSettings } from '../config/client-settings.ts'
 import { type ConfigInputs, readProcess } from '../config/config.ts'
 import { sections } from '../config/settings.ts'
@@ -12,7 +13,7 @@ import { type ExitCode, exitCodes, Refusal, tryTo } from './refusal.ts'
 import type { Terminal } from './terminal.ts'
 
 export function configInputs(): ConfigInputs {
-  return { ...readProcess(), providerVariables, builtInProviderIds }
+  return { ...readProcess(), providerVariables, builtInProviderIds, builtInModels: allBuiltInModels }
 }
 
 export interface RunOptions {

@@ -14,7 +14,7 @@ export type ReadValue = (
   text: string,
   label: string,
   now: number,
-) => string | number | boolean | Readonly<Record<string, string>>
+) => string | number | boolean | readonly number[] | Readonly<Record<string, string>>
 
 /** `25`, `$25.00` → `25.00`, as the API takes it. */
 export function readAmount(text: string, label: string): string {
@@ -37,6 +37,21 @@ export function readTagAmounts(text: string, label: string): Readonly<Record<str
       throw usageRefusal(`${label} must be tags with amounts in USD such as team=web=100,job=nightly=5, not "${part}".`)
     }),
   )
+}
+
+/** `group:design acme/* month 500`, several separated by commas. */
+export function readSpendLimits(text: string, label: string) {
+  return text.split(',').map((part) => {
+    const words = part.trim().split(/ +/)
+    const [limit, window] = [words.pop() ?? '', words.pop() ?? '']
+    const models = /^[^:]+\//.test(words.at(-1) ?? '') ? words.pop() : undefined
+    if (words.length === 0) {
+      throw usageRefusal(
+        `${label} must be a subject, models if not all, a window and USD, such as 'group:design acme/* month 500', not "${part.trim()}".`,
+      )
+    }
+    return { subject: words.join(' '), ...(models && { models }), window, limit: readAmount(limit, label) }
+  })
 }
 
 export function readCount(text: string, label: string): number {
@@ -109,6 +124,14 @@ const limits = [
     const help = `spend ${per} by tag: team=web=${example}`
     return [option, 'LIST', help, `tag_spend_per_${period}`, readTagAmounts, `/${period}`] as const
   }),
+  [
+    'spend-limit',
+    'LIST',
+    "spend of a subject, with some models, in a window: 'person:ada@example.com acme/* day 5,group:design month 500'",
+    'spend_limits',
+    readSpendLimits,
+    '',
+  ] as const,
 ]
 
 type LimitField = (typeof limits)[number][3]
@@ -215,13 +238,28 @@ export function shownState(
   now: number,
 ): string {
   const states = spend.map((state) => {
-    const { spent, limit, period } = state
-    return `$${spent} of $${limit}/${period} (${stateText(state, now)})`
+    const { spent, limit, period, subject, models } = state
+    const whose = [subject, models].filter((each) => each !== undefined).map((each) => `${each} `)
+    return `${whose.join('')}$${spent} of $${limit}/${period} (${stateText(state, now)})`
   })
-  const { spend_per_day, spend_per_week, spend_per_month, starts_at, ...others } = given
-  const rest = shownLimits(others)
+  const { spend_per_day, spend_per_week, spend_per_month, starts_at, spend_limits, ...others } = given
+  // Those of each end user or person have no state of their own.
+  const each = spend_limits?.filter(({ subject }) => subject === 'user' || subject === 'person')
+  const rest = shownLimits({ ...others, ...(each?.length && { spend_limits: each }) })
   return [...(rest === 'none' && states.length > 0 ? [] : [rest]), ...states].join(', ')
 }
+
+/** `group:design acme/* $500.00/month` */
+function shownSpendLimit({
+  subject = 'all',
+  models,
+  window,
+  limit,
+}: NonNullable<GivenLimits['spend_limits']>[number]): string {
+  return [subject, models, `$${limit}/${window}`].filter((each) => each != null).join(' ')
+}
+
+type GivenLimits = NonNullable<AnswerOf<'putKeyLimits'>>
 
 /** `60 rpm, $5.00/day`, or `none`. */
 export function shownLimits(given: AnswerOf<'putKeyLimits'> | null | undefined): string {
@@ -229,6 +267,7 @@ export function shownLimits(given: AnswerOf<'putKeyLimits'> | null | undefined):
     const value = given?.[field]
     if (value == null) return []
     if (field === 'starts_at') return [`from ${value}`]
+    if (Array.isArray(value)) return value.map(shownSpendLimit)
     if (typeof value === 'object') return Object.entries(value).map(([tag, amount]) => `${tag} $${amount}${unit}`)
     return [`${typeof value === 'number' ? shownCount(value) : `$${value}`}${unit}`]
   })

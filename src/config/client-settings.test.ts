@@ -6,7 +6,7 @@ import { type ClientSettings, readClientSettings } from './client-settings.ts'
 import { formatFault } from './document.ts'
 
 function inputsOf(cwd: string, env: Record<string, string>) {
-  return { env, cwd, stdoutIsTerminal: true, providerVariables: [], builtInProviderIds: [] }
+  return { env, cwd, stdoutIsTerminal: true, providerVariables: [], builtInProviderIds: [], builtInModels: [] }
 }
 
 function read(cwd: string, env: Record<string, string>): ClientSettings | string {

@@ -3,10 +3,12 @@
 
 import { readFileSync } from 'node:fs'
 import { dirname, relative } from 'node:path'
+import type { ModelEntry } from '../catalog/entry.ts'
 import type { Model } from '../catalog/model.ts'
 import { formatPrice, type Pico } from '../kernel/money.ts'
 import { Secret } from '../kernel/secret.ts'
 import type { ProviderEntry } from '../providers/entry.ts'
+import type { BillEntry } from './bill-entry.ts'
 import { type ConfigDocument, type ConfigFault, readDocument, valueAt } from './document.ts'
 import {
   configPathOf,
@@ -49,6 +51,8 @@ export type Config = Readonly<SettingsConfig & EnvironmentSettings> & {
   readonly aliases: Readonly<Record<string, string>>
   /** Providers that are not called. */
   readonly disabledProviders: readonly string[]
+  /** Where providers' bills are read. */
+  readonly bills: readonly BillEntry[]
   /** Absolute; where the file is, or would be looked for. */
   readonly configPath: string
   readonly configFileExists: boolean
@@ -61,6 +65,7 @@ export interface ConfigInputs {
   /** The usual variables of built-in providers, e.g. `ACME_API_KEY`. */
   readonly providerVariables: readonly string[]
   readonly builtInProviderIds: readonly string[]
+  readonly builtInModels: readonly ModelEntry[]
   /** Throws errors with a `code`, as node:fs does. */
   readonly readFile?: (path: string) => string
   /** Used instead of the configuration file, to validate a text before it is written. */
@@ -131,6 +136,8 @@ function settingsOf(given: SectionInputs, facts: ProcessFacts): SettingsConfig {
     retries: values('retries'),
     sessions: values('sessions'),
     prices: values('prices'),
+    reconcile: values('reconcile'),
+    alerts: values('alerts'),
     webhooks: values('webhooks'),
     payments: values('payments'),
     signIn: values('sign_in'),
@@ -152,14 +159,15 @@ function readFile(path: string, inputs: ConfigInputs) {
     const reading = { ...noFile, settings: undefined, faults: [{ where: fileName, field: '', message }] }
     return { reading, fileDigest: undefined, keyFiles }
   }
-  const { env, builtInProviderIds } = inputs
+  const { env, builtInProviderIds, builtInModels } = inputs
   const readKey = (file: string) => {
     keyFiles.set(file, undefined)
     const key = read(file)
     keyFiles.set(file, contentDigest(key))
     return key
   }
-  const reading = readConfigFile(text, { fileName, folder: dirname(path), env, readFile: readKey, builtInProviderIds })
+  const known = { builtInProviderIds, builtInModels }
+  const reading = readConfigFile(text, { fileName, folder: dirname(path), env, readFile: readKey, ...known })
   return { reading, fileDigest: contentDigest(text), keyFiles }
 }
 
@@ -178,7 +186,14 @@ export function contentDigest(text: string): string {
 }
 
 const noFile: FileReading = {
-  settings: { sections: bySection(() => ({})), aliases: {}, disabledProviders: [], providers: [], models: [] },
+  settings: {
+    sections: bySection(() => ({})),
+    aliases: {},
+    disabledProviders: [],
+    providers: [],
+    models: [],
+    bills: [],
+  },
   faults: [],
   warnings: [],
   referenced: [],
@@ -259,6 +274,10 @@ export function shownSettings(config: Config, inputs: ConfigInputs): readonly Sh
     ...config.providers.map(({ id, dialect, baseUrl, apiKey, source }) => {
       const value = [dialect, baseUrl, apiKey === undefined ? 'no key' : 'key set'].filter(Boolean).join(', ')
       return { name: `providers.${id}`, value, source }
+    }),
+    ...config.bills.map(({ provider, format, adminKey, source }) => {
+      const value = [format, ...(adminKey === undefined ? [] : ['admin key set'])].join(', ')
+      return { name: `bills.${provider}`, value, source }
     }),
     ...config.models.map(({ id, routes, source }) => {
       const value = routes.map(({ providerId, upstreamModel }) => `${upstreamModel} at ${providerId}`).join(', ')

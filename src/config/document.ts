@@ -159,7 +159,7 @@ export function valueAt(root: unknown, path: ConfigPath): unknown {
 /** The keys a mapping may have, from the JSON Schema of the same rules. */
 function knownKeys(shape: unknown, path: ConfigPath): string[] {
   const alternatives = valueAt(shape, ['anyOf'])
-  if (Array.isArray(alternatives)) return alternatives.flatMap((inner) => knownKeys(inner, path))
+  if (Array.isArray(alternatives)) return [...new Set(alternatives.flatMap((inner) => knownKeys(inner, path)))]
   const [part, ...rest] = path
   if (part === undefined) return Object.keys(valueAt(shape, ['properties']) ?? {})
   const inner =
@@ -209,12 +209,29 @@ export function readDocument(
 
   const value = plainValue(document)
   if ('fault' in value) return { faults: [{ where: place(0), field: '', message: value.fault }] }
+  lastRead = { text, value: value.plain }
   return {
     value: value.plain,
     offset: (path, at) => offsetOf(document, path, at),
     place,
     line: (path) => position(offsetOf(document, path, 'value')).line,
   }
+}
+
+/**
+ * The last text without faults. The gateway reads its file when it changes, and the management API whenever someone looks at
+ * it; parsing a thousand models takes hundreds of milliseconds, in which nothing else runs.
+ */
+let lastRead: { readonly text: string; readonly value: unknown } | undefined
+
+/** The value of a YAML text, not to be changed; undefined = it is not valid. */
+export function readValue(text: string): { readonly value: unknown } | undefined {
+  if (lastRead?.text === text) return lastRead
+  const document = parseDocument(text, { prettyErrors: false, stringKeys: true })
+  const value = document.errors.length > 0 ? undefined : plainValue(document)
+  if (value === undefined || 'fault' in value) return undefined
+  lastRead = { text, value: value.plain }
+  return lastRead
 }
 
 function plainValue(document: Document): { readonly plain: unknown } | { readonly fault: string } {

@@ -35,6 +35,7 @@ function editorOf(text: string | undefined) {
     stdoutIsTerminal: false,
     providerVariables: [],
     builtInProviderIds: ['sandbox'],
+    builtInModels: [],
   }
   const editor = createConfigEditor({
     path,

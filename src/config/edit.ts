@@ -21,7 +21,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { type Document, isMap, isScalar, isSeq, parseDocument } from 'yaml'
 import { Failure, invalidRequest } from '../kernel/failure.ts'
 import { contentDigest } from './config.ts'
-import { type ConfigFault, formatFault } from './document.ts'
+import { type ConfigFault, formatFault, readValue } from './document.ts'
 
 type Entry = Readonly<Record<string, unknown>>
 
@@ -75,17 +75,11 @@ export function createConfigEditor({ path, dataFolder, check, onWritten }: Confi
   const textNow = () => (existsSync(path) ? readFileSync(path, 'utf8') : undefined)
   const read = (): FileEntries => {
     const text = textNow()
-    const document = parse(text ?? '')
-    const root = (document.errors.length === 0 ? (document.toJS() as unknown) : undefined) ?? {}
-    const {
-      providers,
-      models,
-      aliases,
-      disabled_providers: disabled,
-    } = root as Partial<Record<keyof FileChange, unknown>>
+    const found = readValue(text ?? '')
+    const { providers, models, aliases, disabled_providers: disabled } = rootOf(found?.value)
     return {
       path,
-      read_only: document.errors.length > 0 ? 'it is not valid YAML' : whyReadOnly(path),
+      read_only: found ? whyReadOnly(path) : 'it is not valid YAML',
       digest: text === undefined ? null : contentDigest(text),
       providers: listOf(providers).map(withoutKey),
       models: listOf(models),
@@ -130,6 +124,10 @@ export function createConfigEditor({ path, dataFolder, check, onWritten }: Confi
     return read()
   }
   return { read, change, applied: () => applying }
+}
+
+function rootOf(value: unknown): Partial<Record<keyof FileChange, unknown>> {
+  return typeof value === 'object' && value !== null ? value : {}
 }
 
 function parse(text: string): Document {

@@ -18,6 +18,10 @@ function read(text: string, env: Environment = {}): FileReading {
     folder: '/etc/tollgate',
     env,
     builtInProviderIds: ['openai', 'sandbox'],
+    builtInModels: [
+      { id: 'known/large', price: { input: '1', output: '2' }, routes: [{ provider: 'openai', model: 'large' }] },
+      { id: 'known/vectors', tags: ['embeddings'], routes: [{ provider: 'openai', model: 'vectors' }] },
+    ],
     readFile(path) {
       const content = files[path]
       if (content === undefined) throw Object.assign(new Error(`no such file ${path}`), { code: 'ENOENT' })
@@ -106,12 +110,15 @@ test.each([
       retries: {},
       sessions: {},
       prices: {},
+      reconcile: {},
+      alerts: {},
       webhooks: {},
       payments: {},
       sign_in: {},
     },
     aliases: {},
     disabledProviders: [],
+    bills: [],
     providers: [],
     models: [],
   })
@@ -250,6 +257,51 @@ models:
   expect(faultsOf(text)).toEqual([
     'tollgate.yaml:3:11  providers[1].id  this id is used twice: in line 2 (providers[0]) and in line 3',
     'tollgate.yaml:7:11  models[2].id  this id is used twice: in line 5 (models[0]) and in line 7',
+  ])
+})
+
+const routes = 'routes: [{ provider: openai, model: b }]'
+
+test('reads the fallbacks of a model, of one that is built in too, and takes models that name each other', () => {
+  const { settings, faults, warnings } = read(`models:
+  - { id: a/b, price: free, fallbacks: [known/large, a/c], ${routes} }
+  - { id: a/c, price: free, fallbacks: [a/b], ${routes} }
+  - { id: known/large, fallbacks: [a/b] }
+`)
+  expect([faults, warnings]).toEqual([[], []])
+  expect(settings?.models.map(({ id, source, fallbacks }) => [id, source, fallbacks])).toEqual([
+    ['a/b', 'tollgate.yaml:2', ['known/large', 'a/c']],
+    ['a/c', 'tollgate.yaml:3', ['a/b']],
+    ['known/large', 'built in', ['a/b']],
+  ])
+  expect(settings?.models[2]?.price?.free).toBe(false)
+})
+
+test('reports every fallback that could not answer', () => {
+  const text = `models:
+  - { id: a/b, fallbacks: [a/b, a/c, a/c, a/bb, zzz/none], ${routes} }
+  - { id: a/c, fallbacks: [a/b, a/d, known/vectors, 1, a/v, known/large], ${routes} }
+  - { id: a/v, tags: [embeddings], fallbacks: [a/b], ${routes} }
+  - { id: known/vectors, fallbacks: [known/large] }
+  - { id: known/small, fallbacks: [known/large] }
+  - { id: a/d, fallbacks: a/b, ${routes} }
+  - { id: known/large, fallbacks: [], name: Large }
+`
+  const noVectors =
+    'a model that makes embeddings has no fallbacks: vectors of different models cannot be compared. Remove them'
+  expect(faultsOf(text)).toEqual([
+    'tollgate.yaml:2:28  models[0].fallbacks[0]  is the model itself; name other models',
+    'tollgate.yaml:2:38  models[0].fallbacks[2]  is named twice',
+    'tollgate.yaml:2:43  models[0].fallbacks[3]  there is no model with this id; did you mean "a/b"?',
+    'tollgate.yaml:2:49  models[0].fallbacks[4]  there is no model with this id; `tollgate models --all` lists the built-in ones',
+    'tollgate.yaml:3:27  models[1].fallbacks  expected at most 5 models, got a list',
+    'tollgate.yaml:3:38  models[1].fallbacks[2]  makes embeddings and does not answer prompts; name another model',
+    'tollgate.yaml:3:56  models[1].fallbacks[4]  makes embeddings and does not answer prompts; name another model',
+    `tollgate.yaml:4:36  models[2].fallbacks  ${noVectors}`,
+    `tollgate.yaml:5:26  models[3].fallbacks  ${noVectors}`,
+    'tollgate.yaml:6:11  models[4].id  there is no built-in model with this id, so its entry needs routes; `tollgate models --all` lists the built-in ones',
+    'tollgate.yaml:7:27  models[5].fallbacks  expected a list, got "a/b"',
+    'tollgate.yaml:8:5  models[6].routes  expected a list, but it is missing',
   ])
 })
 

@@ -2,10 +2,12 @@
 // such a text.
 
 import { isMap, isScalar, isSeq, parseDocument, stringify, type YAMLMap, type YAMLSeq } from 'yaml'
-import { modelFromEntry } from '../catalog/entry.ts'
+import { type ModelEntry, modelFromEntry } from '../catalog/entry.ts'
 import type { Model } from '../catalog/model.ts'
+import { nearestNames } from '../kernel/nearest.ts'
 import { Secret } from '../kernel/secret.ts'
 import { answersInProcess, type ProviderEntry, resolveProviderEntry } from '../providers/entry.ts'
+import { type BillEntry, billFromEntry } from './bill-entry.ts'
 import {
   type ConfigDocument,
   type ConfigFault,
@@ -33,6 +35,7 @@ export interface FileSettings {
   readonly models: readonly Model[]
   readonly aliases: Readonly<Record<string, string>>
   readonly disabledProviders: readonly string[]
+  readonly bills: readonly BillEntry[]
 }
 
 export interface FileReading {
@@ -48,6 +51,7 @@ export interface FileInputs extends ReferenceContext {
   /** As faults name it. */
   readonly fileName: string
   readonly builtInProviderIds: readonly string[]
+  readonly builtInModels: readonly ModelEntry[]
 }
 
 export function readConfigFile(text: string, inputs: FileInputs): FileReading {
@@ -62,7 +66,9 @@ export function readConfigFile(text: string, inputs: FileInputs): FileReading {
     ...('faults' in checked ? checked.faults : []),
     ...repeatedIds(document, root, 'providers'),
     ...repeatedIds(document, root, 'models'),
+    ...repeatedIds(document, root, 'bills', 'provider'),
     ...unknownProviders(root, inputs.builtInProviderIds),
+    ...wrongFallbacks(root, inputs.builtInModels),
   ]
   const faults = inOrder(document, found)
   const warnings = inOrder(document, [...ignoredKeys(root), ...missingVersions(resolved.root), ...missingPrices(root)])
@@ -77,7 +83,14 @@ export function readConfigFile(text: string, inputs: FileInputs): FileReading {
     providers: (checked.value.providers ?? []).map((entry, index) =>
       resolveProviderEntry(entry, { apiKey: resolved.keys.get(index), source: source(['providers', index]) }),
     ),
-    models: (checked.value.models ?? []).map((entry, index) => modelFromEntry(entry, source(['models', index]))),
+    bills: (checked.value.bills ?? []).map((entry, index) =>
+      billFromEntry(entry, { adminKey: resolved.adminKeys.get(index), source: source(['bills', index]) }),
+    ),
+    models: (checked.value.models ?? []).flatMap((entry, index): readonly Model[] => {
+      if ('routes' in entry) return [modelFromEntry(entry, source(['models', index]))]
+      const builtIn = inputs.builtInModels.find(({ id }) => id === entry.id)
+      return builtIn ? [{ ...modelFromEntry(builtIn, 'built in'), fallbacks: entry.fallbacks }] : []
+    }),
   }
   return { settings, faults, warnings, referenced }
 }
@@ -96,22 +109,33 @@ interface ResolvedReferences {
   readonly root: unknown
   /** By position in `providers`. */
   readonly keys: ReadonlyMap<number, Secret>
+  /** By position in `bills`. */
+  readonly adminKeys: ReadonlyMap<number, Secret>
   readonly faults: readonly SchemaFault[]
   readonly referenced: readonly string[]
 }
 
 function resolveReferences(root: unknown, context: ReferenceContext): ResolvedReferences {
   const keys = new Map<number, Secret>()
+  const adminKeys = new Map<number, Secret>()
   const faults: SchemaFault[] = []
   const referenced: string[] = []
+  const resolveKey = (key: unknown, path: ConfigPath): Secret | undefined => {
+    if (typeof key !== 'string' || key === '') return undefined
+    referenced.push(...referencedVariables(key))
+    const secret = resolveSecret(key, context)
+    if (secret instanceof Secret) return secret
+    faults.push(referenceFault(path, secret))
+    return undefined
+  }
+  for (const [index, entry] of entriesOf(root, 'bills').entries()) {
+    const secret = resolveKey(mapping(entry).admin_key, ['bills', index, 'admin_key'])
+    if (secret) adminKeys.set(index, secret)
+  }
   const providers = entriesOf(root, 'providers').map((entry, index) => {
     const { api_key: key, base_url: url } = mapping(entry)
-    if (typeof key === 'string' && key !== '') {
-      referenced.push(...referencedVariables(key))
-      const secret = resolveSecret(key, context)
-      if (secret instanceof Secret) keys.set(index, secret)
-      else faults.push(referenceFault(['providers', index, 'api_key'], secret))
-    }
+    const secret = resolveKey(key, ['providers', index, 'api_key'])
+    if (secret) keys.set(index, secret)
     if (typeof url !== 'string' || !url.includes('${')) return entry
     referenced.push(...referencedVariables(url))
     const address = interpolate(url, context.env)
@@ -121,24 +145,29 @@ function resolveReferences(root: unknown, context: ReferenceContext): ResolvedRe
     return { ...mapping(entry), base_url: 'http://unresolved.invalid' }
   })
   const replaced = providers.length === 0 ? root : { ...mapping(root), providers }
-  return { root: replaced, keys, faults, referenced }
+  return { root: replaced, keys, adminKeys, faults, referenced }
 }
 
 function referenceFault(path: ConfigPath, { fault, ...rest }: ReferenceFault): SchemaFault {
   return { path, at: 'value', message: fault, ...rest }
 }
 
-function repeatedIds(document: ConfigDocument, root: unknown, section: 'providers' | 'models'): SchemaFault[] {
+function repeatedIds(
+  document: ConfigDocument,
+  root: unknown,
+  section: 'providers' | 'models' | 'bills',
+  name: 'id' | 'provider' = 'id',
+): SchemaFault[] {
   const first = new Map<unknown, number>()
   return entriesOf(root, section).flatMap((entry, index) => {
-    const { id } = mapping(entry)
+    const id = mapping(entry)[name]
     const earlier = first.get(id)
     if (earlier === undefined) first.set(id, index)
     if (typeof id !== 'string' || earlier === undefined) return []
-    const path = [section, index, 'id']
+    const path = [section, index, name]
     const here = document.line(path)
-    const there = document.line([section, earlier, 'id'])
-    const message = `this id is used twice: in line ${there} (${section}[${earlier}]) and in line ${here}`
+    const there = document.line([section, earlier, name])
+    const message = `this ${name} is used twice: in line ${there} (${section}[${earlier}]) and in line ${here}`
     return [{ path, at: 'value' as const, message }]
   })
 }
@@ -158,6 +187,51 @@ function unknownProviders(root: unknown, builtIn: readonly string[]): SchemaFaul
       return [{ path, at: 'value' as const, message }]
     }),
   )
+}
+
+/** The entry changes a built-in model instead of replacing it. */
+function isChange(entry: unknown): boolean {
+  const { routes, fallbacks } = mapping(entry)
+  return routes === undefined && fallbacks !== undefined
+}
+
+function wrongFallbacks(root: unknown, builtIn: readonly ModelEntry[]): SchemaFault[] {
+  const entries = entriesOf(root, 'models')
+  const embeds = new Map<unknown, boolean>()
+  for (const entry of [...builtIn, ...entries]) {
+    const { id, tags } = mapping(entry)
+    if (!isChange(entry)) embeds.set(id, Array.isArray(tags) && tags.includes('embeddings'))
+  }
+  const known = [...embeds.keys()].filter((id) => typeof id === 'string')
+  const unknown = (id: string) => {
+    const [near] = nearestNames(id, known, 1)
+    return near === undefined
+      ? '`tollgate models --all` lists the built-in ones'
+      : `did you mean ${JSON.stringify(near)}?`
+  }
+  return entries.flatMap((entry, index): readonly SchemaFault[] => {
+    const { id, fallbacks } = mapping(entry)
+    const list: readonly unknown[] = Array.isArray(fallbacks) ? fallbacks : []
+    const path = ['models', index, 'fallbacks']
+    if (isChange(entry) && typeof id === 'string' && !embeds.has(id)) {
+      const message = `there is no built-in model with this id, so its entry needs routes; ${unknown(id)}`
+      return [{ path: ['models', index, 'id'], at: 'value', message }]
+    }
+    if (list.length > 0 && embeds.get(id)) {
+      const message =
+        'a model that makes embeddings has no fallbacks: vectors of different models cannot be compared. Remove them'
+      return [{ path, at: 'key', message }]
+    }
+    return list.flatMap((each, at) => {
+      if (typeof each !== 'string') return []
+      let message: string | undefined
+      if (each === id) message = 'is the model itself; name other models'
+      else if (list.indexOf(each) < at) message = 'is named twice'
+      else if (!embeds.has(each)) message = `there is no model with this id; ${unknown(each)}`
+      else if (embeds.get(each)) message = 'makes embeddings and does not answer prompts; name another model'
+      return message === undefined ? [] : [{ path: [...path, at], at: 'value', message }]
+    })
+  })
 }
 
 function ignoredKeys(root: unknown): SchemaFault[] {
@@ -183,7 +257,7 @@ function missingVersions(root: unknown): SchemaFault[] {
 function missingPrices(root: unknown): SchemaFault[] {
   return entriesOf(root, 'models').flatMap((entry, index) => {
     const { id, price } = mapping(entry)
-    if (price !== undefined || typeof id !== 'string') return []
+    if (price !== undefined || typeof id !== 'string' || isChange(entry)) return []
     const message = `has no price and cannot be called: add price here (price: free says so on purpose), or run tollgate prices set ${id}`
     return [{ path: ['models', index, 'id'], at: 'value' as const, message }]
   })

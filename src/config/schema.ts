@@ -1,8 +1,9 @@
 // The whole configuration file as a schema, and the JSON Schema made from it for editors.
 
 import { z } from 'zod'
-import { modelEntrySchema } from '../catalog/entry.ts'
+import { builtInChangeSchema, modelEntrySchema } from '../catalog/entry.ts'
 import { providerEntrySchema } from '../providers/entry.ts'
+import { billEntrySchema } from './bill-entry.ts'
 import { description, type SettingSection } from './setting.ts'
 import { bySection, type SectionName, sections } from './settings.ts'
 
@@ -30,9 +31,15 @@ export const configFileSchema = z.strictObject({
     .nullish()
     .describe('Ids of providers that are never called, however they were enabled, nor with workspaces’ own keys.'),
   models: z
-    .array(modelEntrySchema)
+    .array(z.union([modelEntrySchema, builtInChangeSchema]))
     .nullish()
-    .describe('The models that callers can use. An entry replaces the built-in model with the same id.'),
+    .describe(
+      'The models that callers can use. An entry replaces the built-in model with the same id; one with `id` and `fallbacks` alone only adds fallbacks to it.',
+    ),
+  bills: z
+    .array(billEntrySchema)
+    .nullish()
+    .describe('Where the bills of providers are read, to compare them with what was recorded; one for each provider.'),
   aliases: z
     .record(z.string().min(1), z.string().min(1))
     .nullish()

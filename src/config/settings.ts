@@ -214,6 +214,14 @@ export const sections = {
         // They are looked for once.
         needsRestart: true,
       }),
+      instance_identity: setting(z.enum(['aws', 'google', 'azure']), {
+        member: 'instanceIdentity',
+        variable: 'TOLLGATE_INSTANCE_IDENTITY',
+        help: 'the cloud whose virtual machine this is, so that its models are called with the identity of the machine',
+        unset: 'a virtual machine is not asked for its identity',
+        details:
+          'Only for a provider without a key. Pods, containers and App Service need no setting: see [cloud identities](../recipes/cloud-identities.md).',
+      }),
       end_users: setting(z.enum(['hashed', 'plain', 'off']), {
         member: 'endUsers',
         default: 'hashed',
@@ -234,6 +242,12 @@ export const sections = {
           details: 'Anyone who opens such a page can read the key in it.',
         },
       ),
+      client_telemetry: setting(onOff, {
+        member: 'clientTelemetry',
+        default: 'on',
+        variable: 'TOLLGATE_CLIENT_TELEMETRY',
+        help: "whether [telemetry of Claude Code](../operate/observe.md#telemetry-of-claude-code) is passed on to the operator's collector; `off` accepts and drops it",
+      }),
       provider_choice: setting(onOff, {
         member: 'providerChoice',
         default: 'on',
@@ -363,6 +377,38 @@ export const sections = {
         default: 24,
         unit: 'hours',
         help: 'how often the price list is read',
+      }),
+    },
+  },
+
+  reconcile: {
+    about: "The daily comparison of providers' bills (`bills`) with what was recorded.",
+    settings: {
+      daily: setting(onOff, {
+        default: 'on',
+        help: 'whether the bills are read every day; one replica does it. `tollgate reconcile` reads them at any time',
+      }),
+      hour: setting(z.int().min(0).max(23), {
+        default: 8,
+        unit: 'o’clock UTC',
+        help: 'when they are read',
+        details: 'Providers finish counting a day some hours after its end.',
+      }),
+      days: setting(z.int().min(1).max(31), {
+        default: 5,
+        unit: 'days',
+        help: 'how many past days are read again each time, because providers correct their reports',
+      }),
+    },
+  },
+
+  alerts: {
+    about: 'Who may get alerts.',
+    settings: {
+      email_domains: setting(z.array(name.toLowerCase()), {
+        member: 'emailDomains',
+        default: [],
+        help: 'domains whose e-mail addresses the [alert rules](../operate/alerts.md#rules) of workspaces may name, besides those of their members',
       }),
     },
   },

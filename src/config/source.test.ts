@@ -21,7 +21,14 @@ function start(file: string | undefined, env: Record<string, string> = {}) {
   const path = join(cwd, 'tollgate.yaml')
   if (file !== undefined) writeFileSync(path, file)
   const load = () =>
-    loadConfig({ env, cwd, stdoutIsTerminal: false, providerVariables: [], builtInProviderIds: ['sandbox'] })
+    loadConfig({
+      env,
+      cwd,
+      stdoutIsTerminal: false,
+      providerVariables: [],
+      builtInProviderIds: ['sandbox'],
+      builtInModels: [],
+    })
   const initial = load()
   if ('faults' in initial) throw new Error(initial.faults.map(formatFault).join('\n'))
 
@@ -320,4 +327,37 @@ test('reports nothing after close', async () => {
   }
   open.close()
   expect(closed.count()).toBe(0)
+})
+
+test('reads the settings once for each configuration in effect', async () => {
+  const path = join(folder(), 'tollgate.yaml')
+  writeFileSync(path, model('a/one'))
+  const load = () =>
+    loadConfig({
+      env: {},
+      cwd: join(path, '..'),
+      stdoutIsTerminal: false,
+      providerVariables: [],
+      builtInProviderIds: ['sandbox'],
+      builtInModels: [],
+    })
+  const initial = load()
+  if ('faults' in initial) throw new Error(initial.faults.map(formatFault).join('\n'))
+  const read: string[] = []
+  const source = createConfigSource({
+    initial,
+    load,
+    report() {},
+    describe({ models }) {
+      read.push(models.map(({ id }) => id).join())
+      return models.map(({ id }) => ({ name: `models.${id}`, value: '', source: '' }))
+    },
+  })
+  const names = () => source.settings().map(({ name }) => name)
+  expect([names(), names()]).toEqual([['models.a/one'], ['models.a/one']])
+  writeFileSync(path, model('a/two'))
+  await source.reload()
+  expect([names(), names()]).toEqual([['models.a/two'], ['models.a/two']])
+  expect(read).toEqual(['a/one', 'a/two'])
+  source.close()
 })

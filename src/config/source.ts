@@ -70,6 +70,7 @@ export function createConfigSource(options: ConfigSourceOptions): ConfigSource {
   const listeners: ConfigListener[] = []
   const refusalListeners: (() => void)[] = []
   const closers = new Map<string, () => void>()
+  let described: { readonly config: Config; readonly settings: readonly ShownSetting[] } | undefined
 
   const reload = async (): Promise<void> => {
     const outcome = load()
@@ -108,7 +109,13 @@ export function createConfigSource(options: ConfigSourceOptions): ConfigSource {
     current: initial.config,
     onChange: (listener) => void listeners.push(listener),
     onRefused: (listener) => void refusalListeners.push(listener),
-    settings: () => options.describe?.(source.current) ?? [],
+    settings() {
+      // Reading a file with a thousand models takes a quarter of a second.
+      if (described?.config !== source.current) {
+        described = { config: source.current, settings: options.describe?.(source.current) ?? [] }
+      }
+      return described.settings
+    },
     reload,
     editor: createConfigEditor({
       path: initial.config.configPath,

@@ -8,7 +8,13 @@ import type { JsonSpan } from '../wire/json.ts'
 import type { EditedRequest, RequestEdits } from './byte-lane/edits.ts'
 import type { Embeddings, UpstreamEmbeddings } from './canonical/embeddings.ts'
 import type { ProviderFault } from './canonical/faults.ts'
-import type { EventNumbering, SentRequest, Translation, UpstreamTranslation } from './canonical/translation.ts'
+import type {
+  EventNumbering,
+  ReplyNames,
+  SentRequest,
+  Translation,
+  UpstreamTranslation,
+} from './canonical/translation.ts'
 import type { RelayContext, RelayReply, StreamRelay } from './reply/relay.ts'
 
 export const dialectIds = ['openai-chat', 'anthropic-messages', 'gemini', 'openai-responses'] as const
@@ -87,6 +93,8 @@ export interface Dialect extends UpstreamDialect {
   forwardedHeaders(client: RequestHeaders): Readonly<Record<string, string>>
   relayStream(context: RelayContext): StreamRelay
   readonly relayReply: RelayReply
+  /** What follows the last event of a complete stream, in a dialect whose events do not include it. */
+  readonly streamEnd?: Uint8Array
   renderFailure(failure: Failure, requestId: RequestId): string
   /** Headers in which clients of the dialect read their remaining limits. */
   readonly limitHeaders?: LimitHeaders
@@ -97,7 +105,12 @@ export interface Dialect extends UpstreamDialect {
   /** For providers of other dialects. */
   readonly translation: Translation
   /** The last record of a stream that failed after its status was sent. */
-  renderStreamFailure(failure: Failure, requestId: RequestId, numbering?: EventNumbering | undefined): Uint8Array
+  renderStreamFailure(
+    failure: Failure,
+    requestId: RequestId,
+    numbering?: EventNumbering | undefined,
+    names?: ReplyNames,
+  ): Uint8Array
 }
 
 export type Dialects = Readonly<Record<DialectId, UpstreamDialect>>
@@ -122,6 +135,8 @@ export interface LimitViews {
 
 export interface SpendView {
   readonly period: 'daily' | 'weekly' | 'monthly'
+  /** The exact length, if it is another. */
+  readonly windowMinutes?: number | undefined
   /** The share of the limit that is spent, from 0. */
   readonly used: number
   /** Epoch milliseconds. */

@@ -68,3 +68,27 @@ export const surfaces = {
 } as const satisfies Record<SurfaceName, SurfaceRow>
 
 export const surfaceList: readonly SurfaceRow[] = Object.values(surfaces)
+
+/**
+ * The path without `/v1`, for example `/chat/completions`. Clients build it differently: some add `/v1` to a base URL that
+ * already has it, some leave it out, some end with a slash. All of these are accepted.
+ */
+export function publicPath(path: string): string {
+  let bare = path
+  for (let times = 0; times < 2 && bare.startsWith('/v1/'); times++) bare = bare.slice(3)
+  return bare.length > 1 && bare.endsWith('/') ? bare.slice(0, -1) : bare
+}
+
+/**
+ * The dialect of an answer to this path, also where nothing is served: on paths that several families of clients use, a
+ * header names the family. `path` as it was sent.
+ */
+export function surfaceFor(headers: { has(name: string): boolean }, path: string): Dialect {
+  const isOf = ({ paths }: SurfaceRow) => paths !== undefined && publicPath(path).startsWith(paths.generate)
+  const surface =
+    surfaceList.find(({ matchPath }) => matchPath?.(path)) ??
+    surfaceList.find(({ clientHeader }) => clientHeader !== undefined && headers.has(clientHeader)) ??
+    surfaceList.find(isOf) ??
+    surfaces.chat
+  return surface.dialect
+}

@@ -1,7 +1,7 @@
 // Routes inbound requests by path. It authorises nothing and reads no body; unknown paths get a 404 with a suggestion.
 
 import type { Dialect } from '../dialects/dialect.ts'
-import { type SurfaceRow, surfaceList, surfaces } from '../dialects/registry.ts'
+import { publicPath, surfaceFor, surfaceList, surfaces } from '../dialects/registry.ts'
 import { type ModelPath, type Operation, operations } from '../dialects/surface.ts'
 import { Failure, invalidRequest } from '../kernel/failure.ts'
 import { createId, type RequestId } from '../kernel/ids.ts'
@@ -11,9 +11,11 @@ import { type ClientRequest, pathOf } from '../pipeline/client-request.ts'
 import type { Connection } from '../pipeline/exchange.ts'
 import type { RunRequest } from '../pipeline/run.ts'
 import { hideKeys } from '../tenancy/api-key.ts'
+import { type createClientTelemetryRoute, isTelemetryPath } from './client-telemetry.ts'
+import { managedSettingsPath } from './managed-settings.ts'
 import { metricsPath } from './metrics.ts'
 import { type StripePayments, webhookPath } from './payments/stripe.ts'
-import { isPlainPath, publicPath, segmentsMax } from './request.ts'
+import { isPlainPath, segmentsMax } from './request.ts'
 import { refuse, wrongMethod } from './responses.ts'
 import { spendPath } from './spend.ts'
 
@@ -37,6 +39,10 @@ export interface HandlerDependencies {
   modelInfo(request: ClientRequest, surface: Dialect, address: string | undefined): Promise<Answer>
   /** Serves GET /api/oauth/usage, with the caller's key. */
   spend(request: ClientRequest, surface: Dialect, address: string | undefined): Promise<Answer>
+  /** Serves GET /managed/settings, with the caller's key or token. */
+  managedSettings(request: ClientRequest, surface: Dialect, address: string | undefined): Promise<Answer>
+  /** Takes what Claude Code reports of itself, with the caller's key or token. */
+  clientTelemetry: ReturnType<typeof createClientTelemetryRoute>
   /** Serves responses that callers had stored; undefined = not one of their paths, or nothing is stored. */
   storedResponses(
     request: ClientRequest,
@@ -51,6 +57,8 @@ export interface HandlerDependencies {
     path: string,
     socket: Pick<Connection, 'keepOpen' | 'rearm'>,
   ): Promise<Answer | undefined>
+  /** Signs devices in; undefined = not one of its paths. */
+  signIn(request: ClientRequest, path: string): Promise<Answer | undefined>
   /** Serves the catalog and the console; undefined = not a page. */
   pages(request: ClientRequest, path: string): Promise<Answer | undefined>
   /** A page for people who open an address that nothing serves. */
@@ -107,7 +115,7 @@ export function createHandler(deps: HandlerDependencies): Handler {
   const serve = createServe(deps)
   return async (request, socket) => {
     const path = pathOf(request.url)
-    if (!isPlainPath(path)) return refuse(surfaceOf(request, path), unplainPath(path))
+    if (!isPlainPath(path)) return refuse(surfaceFor(request.headers, path), unplainPath(path))
     // While leaving, a proxy that reuses connections must not find one closed just as it sends the next request.
     const isLast = shutdown.phase !== 'serving'
     const cors = corsHeaders(request, path, settings.current.corsOrigins)
@@ -163,7 +171,7 @@ function createServe(deps: HandlerDependencies): PathHandler {
       if (match) return serveModelPath(dialect, match)(request, sentPath, socket)
     }
     if (sentPath === '/models' && isForPeople(request)) return withRequestId(toCatalog())
-    const surface = surfaceOf(request, sentPath)
+    const surface = surfaceFor(request.headers, sentPath)
     if (path === '/models' || path.startsWith('/models/') || path === '/model/info') {
       // The server leaves out the body of a HEAD response.
       if (request.method !== 'GET' && request.method !== 'HEAD')
@@ -179,10 +187,18 @@ function createServe(deps: HandlerDependencies): PathHandler {
     if (stored) return stored
     if (sentPath === spendPath && request.method === 'GET')
       return guard(messages.dialect, () => deps.spend(request, messages.dialect, addressOf(request)))
+    if (isTelemetryPath(sentPath) && request.method === 'POST')
+      return guard(messages.dialect, () =>
+        deps.clientTelemetry(request, messages.dialect, addressOf(request), sentPath),
+      )
+    if (sentPath === managedSettingsPath && request.method === 'GET')
+      return guard(messages.dialect, () => deps.managedSettings(request, messages.dialect, addressOf(request)))
     if (deps.payments && sentPath === webhookPath) return withRequestId(await deps.payments.webhook(request))
     if (sentPath === metricsPath) return withRequestId(await deps.metrics(request))
     // Some clients open their connection with these before they send a key.
     if (request.method === 'HEAD' && (path === '/' || path === '/api/hello')) return plainText(200)
+    const signIn = await deps.signIn(request, sentPath)
+    if (signIn) return signIn
     const page = await deps.pages(request, sentPath)
     if (page) return withRequestId(page)
     const managed = await deps.management(request, sentPath, new PipelineConnection(request, socket, deps))
@@ -209,17 +225,6 @@ function isForPeople({ method, headers }: ClientRequest): boolean {
 /** People who look for models find them in the catalog. */
 function toCatalog(): Answer {
   return new Answer(303, { location: '/' })
-}
-
-/** The dialect of other answers: on paths that several families of clients use, a header names the family. */
-function surfaceOf({ headers }: ClientRequest, path: string): Dialect {
-  const isOf = ({ paths }: SurfaceRow) => paths !== undefined && publicPath(path).startsWith(paths.generate)
-  const surface =
-    surfaceList.find(({ matchPath }) => matchPath?.(path)) ??
-    surfaceList.find(({ clientHeader }) => clientHeader !== undefined && headers.has(clientHeader)) ??
-    surfaceList.find(isOf) ??
-    surfaces.chat
-  return surface.dialect
 }
 
 /** Codex asks for a WebSocket first and uses HTTP for the rest of its session after this answer. */

@@ -40,19 +40,20 @@ function supportedParameters(tags: Model['tags']): readonly string[] {
 }
 
 /** Epoch milliseconds: its release or, if that is not known, since when this gateway has had its price. */
-export function createdAt({ releasedAt, pricedAt }: OfferedModel): number {
-  return releasedAt ?? pricedAt ?? 0
+export function createdAt({ released, pricedAt }: OfferedModel): number {
+  return released === undefined ? (pricedAt ?? 0) : Date.parse(released)
 }
 
 /** https://openrouter.ai/docs/api/api-reference/models/get-models (2026-11). */
 export function openRouterFields(model: OfferedModel): object {
-  const { name, contextTokens, maxOutputTokens, tags, price } = model
+  const { name, description, contextTokens, maxOutputTokens, tags, price } = model
   const rates = listedRates(price)
   const modalities = inputModalities(model)
   const output = isEmbedding(tags) ? 'embeddings' : 'text'
   const optional = (key: string, rate: Pico | undefined) => (rate === undefined ? {} : { [key]: perToken(rate) })
   return {
     name,
+    ...(description !== undefined && { description }),
     context_length: contextTokens ?? null,
     max_output_tokens: maxOutputTokens ?? null,
     architecture: {

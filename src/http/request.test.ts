@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
+import { publicPath } from '../dialects/registry.ts'
 import { parseIpRange } from '../kernel/ip-range.ts'
-import { clientAddress, forwardedProto, isPlainPath, publicPath, segmentsMax } from './request.ts'
+import { clientAddress, forwardedProto, isPlainPath, segmentsMax } from './request.ts'
 
 const forms: readonly [path: string, meant: string][] = [
   ['/v1/chat/completions', '/chat/completions'],

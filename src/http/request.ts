@@ -45,16 +45,6 @@ function isPlainSegment(sent: string): boolean {
   }
 }
 
-/**
- * The path without `/v1`, for example `/chat/completions`. Clients build it differently: some add `/v1` to a base URL that
- * already has it, some leave it out, some end with a slash. All of these are accepted.
- */
-export function publicPath(path: string): string {
-  let bare = path
-  for (let times = 0; times < 2 && bare.startsWith('/v1/'); times++) bare = bare.slice(3)
-  return bare.length > 1 && bare.endsWith('/') ? bare.slice(0, -1) : bare
-}
-
 export interface AddressClues {
   /** The address of the connection; undefined = it is closed already. */
   readonly socket: string | undefined

@@ -8,8 +8,8 @@ import type { Nano } from '../kernel/money.ts'
 import { type SpendState, spendState } from '../ledger/budget.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { Answer } from '../pipeline/answer.ts'
+import { budgetsOf } from '../pipeline/budgets.ts'
 import type { ClientRequest } from '../pipeline/client-request.ts'
-import { budgetsOf } from '../pipeline/place-hold.ts'
 import { allowsSource, sourceFailure } from '../tenancy/allowlist.ts'
 import type { Caller } from '../tenancy/caller.ts'
 import type { RequestHeaders } from '../wire/http-message.ts'
@@ -30,7 +30,7 @@ export function createSpendRoute({ authenticate, ledger, clock }: SpendDependenc
     if (!allowsSource(caller, address)) return refuse(surface, sourceFailure(caller, address))
     const budgets = budgetsOf(caller, clock) ?? []
     const states = budgets.map(async (budget) =>
-      spendState({ ...budget, ...(await ledger.budget(budget.scopeId, budget.window)) }),
+      spendState({ ...budget, ...(await ledger.budget(budget.scopeId, budget.window)) }, clock.now()),
     )
     return jsonAnswer(renderSpend(await Promise.all(states)), { 'cache-control': 'no-store' })
   }

@@ -6,7 +6,34 @@ export const alertKinds = [
   'provider.up',
   'provider.stray',
   'price.changed',
+  'bill.differs',
   'topup.failed',
   'test',
 ] as const
 export type AlertKind = (typeof alertKinds)[number]
+
+/** What rules watch. A rule for `provider.down` also sends `provider.up`; a `test` needs no rule. */
+export const ruleKinds = [
+  'balance.low',
+  'limit.reached',
+  'topup.failed',
+  'provider.down',
+  'provider.stray',
+  'price.changed',
+  'bill.differs',
+] as const
+export type RuleKind = (typeof ruleKinds)[number]
+
+/** Rules with percentages: of a spend limit, or of a bill. */
+export const percentRuleKinds: ReadonlySet<RuleKind> = new Set(['limit.reached', 'bill.differs'])
+
+/** What a workspace may have rules for; the others are about the installation. */
+export const workspaceRuleKinds: ReadonlySet<RuleKind> = new Set(['balance.low', 'limit.reached', 'topup.failed'])
+
+/** undefined = it is sent without a rule. */
+export function ruleKindOf(kind: AlertKind): RuleKind | undefined {
+  return kind === 'test' ? undefined : kind === 'provider.up' ? 'provider.down' : kind
+}
+
+export const webhookFormats = ['standard', 'slack'] as const
+export type WebhookFormat = (typeof webhookFormats)[number]

@@ -18,7 +18,7 @@ export const systemClock: Clock = {
  */
 export function certainTime(clock: Clock): () => number {
   const startedAt = clock.now() - clock.monotonicMs()
-  return () => Math.min(clock.now(), startedAt + clock.monotonicMs())
+  return () => Math.min(clock.now(), Math.floor(startedAt + clock.monotonicMs()))
 }
 
 /** The second of the last `isoTime`, and its text up to the point: most calls are for the current second. */

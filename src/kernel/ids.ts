@@ -9,6 +9,8 @@ export type ProjectId = `prj_${string}`
 export type KeyId = `key_${string}`
 export type TransferId = `tr_${string}`
 export type PersonId = `per_${string}`
+/** A named set of people and keys of a workspace. */
+export type GroupId = `grp_${string}`
 /** A person's role in a workspace, or as an operator. */
 export type MemberId = `mem_${string}`
 export type InvitationId = `inv_${string}`
@@ -16,6 +18,10 @@ export type InvitationId = `inv_${string}`
 export type TokenId = `tok_${string}`
 /** A session of the console. */
 export type SessionId = `ses_${string}`
+/** A device on which a person is signed in. */
+export type SignInId = `sgn_${string}`
+/** A sign-in that waits for its person's approval. */
+export type DeviceGrantId = `dgr_${string}`
 export type PaymentId = `pay_${string}`
 export type RefundId = `rfn_${string}`
 /** One process among several on a database. */
@@ -28,12 +34,16 @@ export type IdPrefix =
   | 'tr'
   | 'rep'
   | 'per'
+  | 'grp'
   | 'mem'
   | 'inv'
   | 'tok'
   | 'ses'
+  | 'sgn'
+  | 'dgr'
   | 'alr'
   | 'whk'
+  | 'rul'
   | 'dlv'
   | 'pay'
   | 'rfn'

@@ -58,10 +58,14 @@ export function yieldToEventLoop(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }
 
-/** Rejects if the work takes longer. The work itself goes on. */
+export class OutOfTime extends Error {
+  override readonly name = 'OutOfTime'
+}
+
+/** Rejects with OutOfTime if the work takes longer. The work itself goes on. */
 export async function withinTime<Value>(milliseconds: number, work: Value | Promise<Value>): Promise<Value> {
   const late = Promise.withResolvers<never>()
-  const timer = setTimeout(() => late.reject(new Error(`no answer within ${milliseconds} ms`)), milliseconds)
+  const timer = setTimeout(() => late.reject(new OutOfTime(`no answer within ${milliseconds} ms`)), milliseconds)
   try {
     return await Promise.race([work, late.promise])
   } finally {

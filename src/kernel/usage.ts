@@ -39,6 +39,8 @@ export interface Usage extends TokenCounts, UnitCounts, UsageFlags {
   readonly reasoningTokens?: number
   /** Which of the cache buckets were reported; absent = all of them. An unreported one counts as 0. */
   readonly cacheReported?: 'none' | 'reads'
+  /** What the reply says that the provider bills for it, in 10⁻¹⁰ dollars; absent = it does not say. */
+  readonly billedTicks?: number
   /** Set on an estimate whose input the provider counted, so that only the output is estimated. */
   readonly inputReported?: true
   readonly source: 'reported' | 'estimated'
@@ -234,6 +236,17 @@ export const countsOfSide: Readonly<Record<'input' | 'output', readonly string[]
 export function estimatedInput(inputTokens: number): Usage {
   return { ...noTokens, inputTokens, cacheReported: 'none', source: 'estimated' }
 }
+
+/** $100,000, more than any reply costs. */
+const ticksMax = 1e15
+
+/** The provider's own bill for a reply, untrusted, to spread into a usage. */
+export function billedReport(ticks: unknown): Pick<Usage, 'billedTicks'> {
+  const isBill = typeof ticks === 'number' && Number.isInteger(ticks) && ticks >= 0 && ticks <= ticksMax
+  return isBill ? { billedTicks: ticks } : noBill
+}
+
+const noBill: Pick<Usage, 'billedTicks'> = {}
 
 /** Units from an untrusted count, to spread into a usage. */
 export function unitReport(count: keyof UnitCounts, value: unknown): UnitCounts {

@@ -2,6 +2,7 @@
 // counters of past windows. Transfers and prices are never deleted.
 
 import type { Clock } from '../kernel/clock.ts'
+import { minuteAt } from '../kernel/spend-limit.ts'
 import type { Database } from '../store/database.ts'
 import { type Sql, timeToSql } from '../store/sql.ts'
 import { isWindowPast } from './budget.ts'
@@ -13,6 +14,8 @@ export const portionMax = 500
 /** Stored responses are larger than other rows. */
 const responsesMax = 20
 const pauseMs = 100
+/** Counters of rolling windows whose first minute is older belong to nobody any more: the longest window and a day. */
+const idleMinutes = 32n * 24n * 60n
 /** So that one round ends: 500,000 rows a minute is more than is written. */
 const portionsMax = 1000
 
@@ -28,6 +31,7 @@ export async function clean(options: CleanOptions, keysNow: number): Promise<voi
   await cleanPortions(options, (sql) => removeExpiredKeys(sql, keysNow))
   await cleanPortions(options, (sql) => removeExpiredResponses(sql, now), responsesMax)
   await removePastBudgets(options, now)
+  await removePastMinutes(options, BigInt(minuteAt(now)))
 }
 
 /** `remove` takes away at most `most` rows and says how many. */
@@ -67,4 +71,37 @@ async function removePastBudgets(options: CleanOptions, now: number): Promise<vo
       return rows.length
     })
   }
+}
+
+/** A day after they have left their window. */
+async function removePastMinutes(options: CleanOptions, minute: bigint): Promise<void> {
+  await cleanPortions(options, async (sql) => {
+    const rows = await sql<{
+      scope_id: string
+      time_window: string
+      minute: bigint
+    }>`SELECT scope_id, time_window, minute
+      FROM budget_minutes WHERE kept_until < ${minute} ORDER BY kept_until, scope_id, time_window LIMIT ${BigInt(portionMax)}`
+    const counters = Map.groupBy(rows, (row) => `${row.scope_id} ${row.time_window}`)
+    for (const [, own] of [...counters].sort(([a], [b]) => (a < b ? -1 : 1))) {
+      const { scope_id: scope, time_window: window } = own[0] as (typeof rows)[number]
+      const last = own.reduce((max, row) => (row.minute > max ? row.minute : max), 0n)
+      // A counter that nobody has used since still has them in its sum. The next hold makes it again.
+      await sql`DELETE FROM budgets WHERE scope_id = ${scope} AND time_window = ${window} AND held = 0
+        AND (counted_from IS NULL OR counted_from <= ${last})`
+      await sql`UPDATE budgets SET spent = 0, counted_from = NULL
+        WHERE scope_id = ${scope} AND time_window = ${window} AND counted_from <= ${last}`
+      await sql`DELETE FROM budget_minutes WHERE scope_id = ${scope} AND time_window = ${window} AND minute <= ${last}
+        AND kept_until < ${minute}`
+    }
+    return rows.length
+  })
+  // Those that were never charged.
+  await cleanPortions(options, async (sql) => {
+    const rows =
+      await sql`DELETE FROM budgets WHERE (scope_id, time_window) IN (SELECT scope_id, time_window FROM budgets
+      WHERE counted_from < ${minute - idleMinutes} AND held = 0 ORDER BY counted_from LIMIT ${BigInt(portionMax)})
+      AND held = 0 RETURNING 1 AS removed`
+    return rows.length
+  })
 }

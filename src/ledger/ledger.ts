@@ -7,10 +7,11 @@ import type { Clock } from '../kernel/clock.ts'
 import type { Failpoint } from '../kernel/failpoint.ts'
 import type { KeyId, ProjectId, ReplicaId, RequestId, WorkspaceId } from '../kernel/ids.ts'
 import type { Nano } from '../kernel/money.ts'
+import type { SpendLimit } from '../kernel/spend-limit.ts'
 import type { Database } from '../store/database.ts'
 import type { RequestRow } from '../store/request-rows.ts'
 import type { Insufficient, Unavailable } from './account.ts'
-import type { Attributed, Budget, BudgetState, BudgetUse, OverBudget, Promised } from './budget.ts'
+import type { Budget, BudgetState, BudgetUse, OverBudget, Promised } from './budget.ts'
 import type { Correction, CorrectOutcome, Funding, FundOutcome } from './fund.ts'
 import type { Transfer, TransferPage, TransferQuery } from './transfer.ts'
 
@@ -43,6 +44,8 @@ export interface Settlement {
   readonly quoted?: Nano | undefined
   /** The cost is a guess, because the provider did not report the usage. For metrics. */
   readonly estimated: boolean
+  /** The scopes of its budgets in which the charge counts; the hold ends in all of them. Absent = in all. */
+  readonly countsIn?: ((scopeId: string) => boolean) | undefined
   /** The request's row with its charge, written and added to the sums in one commit. */
   row(charge: Charge): RequestRow
 }
@@ -145,12 +148,15 @@ export interface Ledger {
   correct(correction: Correction): Promise<CorrectOutcome>
   /** Zeros for a workspace that was never funded. */
   wallet(workspaceId: WorkspaceId): Promise<Wallet>
-  /** A spend limit was set for the scope: earlier charges of the current period count against it too. */
-  recount(scopeId: string, startsAt?: number): void
-  /** The same for limits of its end users and tags. Holds that name them do not wait for it. */
-  recountAttributed(scopeId: string, limited: Attributed, startsAt?: number): void
+  /**
+   * The spend limits of a key, project or workspace were set: earlier charges of the current windows count against them too.
+   * Only holds in the plain limits of the owner wait for that; those of its subjects are read from the log.
+   */
+  recount(owner: string, limits: readonly SpendLimit[], startsAt?: number): void
   /** The amounts that count against a cap of the scope in the window; zeros for one that was never named in a hold. */
   budget(scopeId: string, window: string): Promise<BudgetState>
+  /** In how many milliseconds at least so much of what counts in a rolling window now counts no more. */
+  leavesInMs(scopeId: string, window: string, amount: bigint): Promise<number>
   /** Newest first. */
   transfers(workspaceId: WorkspaceId, query: TransferQuery): Promise<TransferPage>
   /** The transfers of one request, oldest first. */

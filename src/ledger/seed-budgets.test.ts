@@ -12,14 +12,22 @@ import {
 import { until } from '../../test/tenancy/tenancy.ts'
 import type { KeyId, RequestId, WorkspaceId } from '../kernel/ids.ts'
 import type { Nano } from '../kernel/money.ts'
+import { wholeSubject } from '../kernel/spend-limit.ts'
 import type { Database } from '../store/database.ts'
 import type { Sql } from '../store/sql.ts'
-import { type Budget, seedRoundMs, windowAt } from './budget.ts'
+import { type Budget, windowAt } from './budget.ts'
+import { seedRoundMs } from './budget-seeds.ts'
 
 /** 15 January 2027, 08:00 UTC. */
 const now = createTestClock().now()
 const dayMs = 24 * 60 * 60_000
 const project = 'prj_1'
+/** The amounts do not matter here. */
+const limits = (['day', 'week', 'month'] as const).map((window) => ({
+  subject: wholeSubject,
+  window,
+  amount: 1n as Nano,
+}))
 
 const today = (scopeId: string, cap: bigint): Budget => ({ scopeId, window: windowAt('day', now), cap: cap as Nano })
 const thisMonth = (scopeId: string, cap: bigint): Budget => ({
@@ -99,7 +107,7 @@ forEachEngine((_, storeTest) => {
     expect(await books.hold(20n, started)).toMatchObject({ kind: 'held' })
     // Charged while the limit was lifted.
     await books.charge(4n, now - 1000)
-    books.ledger.recount('key_1', startsAt)
+    books.ledger.recount('key_1', limits, startsAt)
     await until(async () => (await books.ledger.budget('key_1', started.window)).spent === 34n)
     await expectBooksRight(database)
   })
@@ -142,7 +150,7 @@ forEachEngine((_, storeTest) => {
     await books.charge(5n, now - 5000, { budgets: [today('key_1', 50n)] })
     await books.charge(30n, now - 4000)
     expect((await books.ledger.budget('key_1', windowAt('day', now))).spent).toBe(5n as Nano)
-    books.ledger.recount('key_1')
+    books.ledger.recount('key_1', limits)
     await until(async () => (await books.ledger.budget('key_1', windowAt('day', now))).spent === 35n)
     expect(await books.hold(16n, today('key_1', 50n))).toMatchObject({ kind: 'over budget', spent: 35n, held: 0n })
     await expectBooksRight(database)
@@ -157,7 +165,7 @@ forEachEngine((_, storeTest) => {
       await books.charge(30n, now - 4000)
       faults.fault = new Error('away')
       faults.seeds = 0
-      books.ledger.recount('key_1')
+      books.ledger.recount('key_1', limits)
       await until(async () => faults.seeds > 0)
       faults.fault = undefined
       // The recount may not have noticed its failure yet.

@@ -28,6 +28,8 @@ export interface TransferQuery {
   readonly limit: number
   /** `nextCursor` of the page before. */
   readonly cursor?: string
+  /** Only transfers of this kind. */
+  readonly kind?: TransferKind
 }
 
 export interface TransferPage {
@@ -154,12 +156,28 @@ const afterAllIds = 'Z'.repeat(27)
 export async function listTransfers(
   sql: Sql,
   workspaceId: WorkspaceId,
-  { limit, cursor }: TransferQuery,
+  { limit, cursor, kind }: TransferQuery,
 ): Promise<TransferPage> {
   const before = cursor?.slice('tr_'.length) ?? afterAllIds
   const count = BigInt(limit + 1)
-  const fundings = await sql<FundingRow>`SELECT * FROM fundings
-    WHERE workspace_id = ${workspaceId} AND id < ${`tr_${before}`} ORDER BY id DESC LIMIT ${count}`
+  const fundings =
+    kind === undefined
+      ? await sql<FundingRow>`SELECT * FROM fundings
+          WHERE workspace_id = ${workspaceId} AND id < ${`tr_${before}`} ORDER BY id DESC LIMIT ${count}`
+      : await sql<FundingRow>`SELECT * FROM fundings WHERE workspace_id = ${workspaceId} AND kind = ${kind}
+          AND id < ${`tr_${before}`} ORDER BY id DESC LIMIT ${count}`
+  const charges = kind === undefined || kind === 'charge' ? await listCharges(sql, workspaceId, before, count) : []
+  const merged = [...fundings.map(fundingFromRow), ...charges.map(chargeFromRow)]
+  const transfers = merged.sort((a, b) => (a.id < b.id ? 1 : -1)).slice(0, limit)
+  return { transfers, nextCursor: merged.length > limit ? transfers.at(-1)?.id : undefined }
+}
+
+async function listCharges(
+  sql: Sql,
+  workspaceId: WorkspaceId,
+  before: string,
+  count: bigint,
+): Promise<readonly ChargeRow[]> {
   const charges =
     await sql<ChargeRow>`SELECT id AS request_id, workspace_id, started_at + total_ms AS created_at, charge,
       written_off, price_version, usage, estimated FROM requests
@@ -167,7 +185,5 @@ export async function listTransfers(
   const archived = await sql<ChargeRow>`SELECT id AS request_id, workspace_id, created_at, charge, written_off,
       price_version, usage, estimated FROM archived_charges
     WHERE workspace_id = ${workspaceId} AND id < ${`req_${before}`} ORDER BY id DESC LIMIT ${count}`
-  const merged = [...fundings.map(fundingFromRow), ...[...charges, ...archived].map(chargeFromRow)]
-  const transfers = merged.sort((a, b) => (a.id < b.id ? 1 : -1)).slice(0, limit)
-  return { transfers, nextCursor: merged.length > limit ? transfers.at(-1)?.id : undefined }
+  return [...charges, ...archived]
 }

@@ -4,10 +4,18 @@
 import { isoTime } from '../kernel/clock.ts'
 import type { RequestId } from '../kernel/ids.ts'
 import type { Nano } from '../kernel/money.ts'
+import { isRolling, minuteAt, minuteWindow, rollingMinutes, splitMinute } from '../kernel/spend-limit.ts'
 import { type Database, snapshotNow } from '../store/database.ts'
 import { templateOf } from '../store/insert-rows.ts'
 import type { Sql } from '../store/sql.ts'
-import { type BudgetName, budgetName, isWindowPast, parseBudgetNames, splitBudgetName } from './budget.ts'
+import {
+  type BudgetName,
+  budgetName,
+  budgetOfCharge,
+  isWindowPast,
+  parseBudgetNames,
+  splitBudgetName,
+} from './budget.ts'
 
 /** The cost of a stored usage under a stored price version; undefined = it cannot be computed. */
 type PriceOf = (priceVersion: string, usage: string) => Nano | undefined
@@ -229,10 +237,18 @@ async function wrongBudgets(
   const rows = await sql<BudgetRow>`SELECT scope_id, time_window, spent, held, seeded FROM budgets
     ORDER BY scope_id, time_window`
   const stored = new Map(rows.map((row) => [budgetName(row.scope_id, row.time_window), row]))
-  for (const name of new Set([...stored.keys(), ...spentSums.keys(), ...heldSums.keys()])) {
+  const [minuteSums, otherSums] = [new Map<BudgetName, bigint>(), new Map<BudgetName, bigint>()]
+  for (const [name, sum] of spentSums)
+    (budgetOfCharge(name).minute === undefined ? otherSums : minuteSums).set(name, sum)
+  findings.push(...(await wrongMinutes(sql, minuteSums, now)), ...(await wrongRollingSums(sql)))
+  for (const name of new Set([...stored.keys(), ...otherSums.keys(), ...heldSums.keys()])) {
     const { spent, held, seeded } = stored.get(name) ?? { spent: 0n, held: 0n, seeded: 0n }
-    const [spentSum, heldSum] = [spentSums.get(name) ?? 0n, heldSums.get(name) ?? 0n]
-    if (spent - seeded !== spentSum && !isWindowPast(splitBudgetName(name)[1], now)) {
+    const [spentSum, heldSum] = [otherSums.get(name) ?? 0n, heldSums.get(name) ?? 0n]
+    if (
+      !isRolling(splitBudgetName(name)[1]) &&
+      spent - seeded !== spentSum &&
+      !isWindowPast(splitBudgetName(name)[1], now)
+    ) {
       const before = seeded === 0n ? '' : `, of it ${seeded} before there was a limit`
       const detail = `spent ${spent}${before}, charges say ${spentSum}`
       findings.push({ check: "a budget's spent = Σ charges of its window", id: name, detail })
@@ -243,6 +259,60 @@ async function wrongBudgets(
     }
   }
   return findings.slice(0, findingsMax)
+}
+
+/** Minutes that have left their window are thrown away some time later. */
+async function wrongMinutes(sql: Sql, sums: ReadonlyMap<BudgetName, bigint>, now: number): Promise<readonly Finding[]> {
+  const left = new Map(sums)
+  const findings: Finding[] = []
+  const report = (id: BudgetName, spent: bigint, sum: bigint) =>
+    findings.push({ check: "a minute's spent = Σ charges of it", id, detail: `spent ${spent}, charges say ${sum}` })
+  for await (const { scope_id, time_window, minute, spent, seeded } of readMinutes(sql)) {
+    const name = budgetName(scope_id, minuteWindow(time_window, Number(minute)))
+    const sum = left.get(name) ?? 0n
+    if (spent - seeded !== sum) report(name, spent - seeded, sum)
+    left.delete(name)
+  }
+  for (const [name, sum] of left) {
+    const { word = '', minute = 0 } = splitMinute(splitBudgetName(name)[1]) ?? {}
+    if (sum > 0n && minute + (rollingMinutes(word) ?? 0) >= minuteAt(now)) report(name, 0n, sum)
+  }
+  return findings.slice(0, findingsMax)
+}
+
+interface MinuteRow {
+  readonly scope_id: string
+  readonly time_window: string
+  readonly minute: bigint
+  readonly spent: bigint
+  readonly seeded: bigint
+}
+
+async function* readMinutes(sql: Sql): AsyncGenerator<MinuteRow> {
+  let [scope, window, minute] = ['', '', -1n]
+  for (;;) {
+    const page = await sql<MinuteRow>`SELECT scope_id, time_window, minute, spent, seeded FROM budget_minutes
+      WHERE (scope_id, time_window, minute) > (${scope}, ${window}, ${minute})
+      ORDER BY scope_id, time_window, minute LIMIT ${BigInt(pageMax)}`
+    yield* page
+    const last = page.at(-1)
+    if (!last || page.length < pageMax) return
+    ;[scope, window, minute] = [last.scope_id, last.time_window, last.minute]
+  }
+}
+
+/** The sums that replicas keep of rolling windows. */
+async function wrongRollingSums(sql: Sql): Promise<readonly Finding[]> {
+  const rows = await sql<{ scope_id: string; time_window: string; spent: bigint; expected: bigint }>`
+    SELECT * FROM (SELECT b.scope_id, b.time_window, b.spent, COALESCE((SELECT CAST(SUM(m.spent) AS BIGINT) FROM budget_minutes m
+        WHERE m.scope_id = b.scope_id AND m.time_window = b.time_window AND m.minute >= b.counted_from), 0) AS expected
+      FROM budgets b WHERE b.counted_from IS NOT NULL) AS sums
+    WHERE spent <> expected ORDER BY scope_id, time_window LIMIT ${BigInt(findingsMax)}`
+  return rows.map(({ scope_id, time_window, spent, expected }) => ({
+    check: "a rolling window's spent = Σ its minutes",
+    id: budgetName(scope_id, time_window),
+    detail: `spent ${spent}, minutes say ${expected}`,
+  }))
 }
 
 async function sumOpenHolds(sql: Sql): Promise<ReadonlyMap<BudgetName, bigint>> {

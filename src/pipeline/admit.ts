@@ -229,10 +229,22 @@ async function readSent(
 
 type Resolved = readonly [ResolvedModel, ...ResolvedModel[]]
 
-/** The model, and those that follow if it fails. Each must be one that the caller may use. */
-function resolveModels(offer: WorkspaceOffer, caller: Caller, { model, fallbacks }: Envelope): Resolved | Failure {
+/**
+ * The model, and those that follow if it fails: the caller's list or, without one, the operator's. The caller may name only
+ * models that it may use. Of the operator's list, those that it may not use are skipped, and a strict caller gets none.
+ */
+function resolveModels(
+  offer: WorkspaceOffer,
+  caller: Caller,
+  { model, fallbacks }: Envelope,
+  headers: RequestHeaders,
+): Resolved | Failure {
   const first = offer.resolve(caller, model)
-  if (first instanceof Failure || !fallbacks) return first instanceof Failure ? first : [first]
+  if (first instanceof Failure) return first
+  if (!fallbacks) {
+    const isAlone = first.model.fallbacks.length === 0 || isStrict(headers)
+    return isAlone ? [first] : [first, ...offer.fallbacksOf(caller, first.model)]
+  }
   const resolved: [ResolvedModel, ...ResolvedModel[]] = [first]
   for (const name of fallbacks) {
     const next = offer.resolve(caller, name)
@@ -280,7 +292,7 @@ function chooseRoutes(
   envelope: Envelope,
 ): Routes | Failure {
   const { providerChoice } = settings.current
-  const resolved = resolveModels(offer, caller, envelope)
+  const resolved = resolveModels(offer, caller, envelope, http.headers)
   if (resolved instanceof Failure) {
     record.requestedModel = shorten(envelope.model)
     return resolved
@@ -296,6 +308,8 @@ function chooseRoutes(
   for (const { model: each, policy: suffixPolicy } of resolved) {
     const all = offer.candidates(each, surface, caller, envelope)
     const candidates = preferences ? wantedCandidates(all, preferences, each.id) : all
+    // The caller's preferences may exclude the operator's fallbacks, but do not have to know them.
+    if (candidates instanceof Failure && choices.length > 0 && !envelope.fallbacks) continue
     if (candidates instanceof Failure) return candidates
     const wanted = providerChoice ? (suffixPolicy ?? (preferences && policyOf(preferences))) : undefined
     choices.push({ candidates, policy: wanted ?? each.routing })

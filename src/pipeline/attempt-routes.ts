@@ -51,12 +51,12 @@ function abortReply(reply: Reply): void {
 }
 
 /**
- * Providers may run tools themselves, so a request with tools is never sent twice. Nor is one whose routes differ in their
- * model or in who pays: parallel attempts could be priced wrongly.
+ * Providers may run tools themselves, so a request with tools is never sent twice. Nor is one whose routes differ in who
+ * pays: parallel attempts could be priced wrongly.
  */
-function mayBeSentTwice({ plan: { ordered }, envelope, models }: Admitted): boolean {
+function mayBeSentTwice({ plan: { ordered }, envelope }: Admitted): boolean {
   const mixesCredentials = ordered.some(({ isOwn }) => isOwn !== ordered[0]?.isOwn)
-  return envelope.stream && !envelope.offersTools && models.length === 1 && !mixesCredentials
+  return envelope.stream && !envelope.offersTools && !mixesCredentials
 }
 
 async function pause(
@@ -78,6 +78,7 @@ function acceptReply(held: Held, reply: Reply): Reply {
   hold.growFor(candidate.model)
   record.lane = lane
   record.model = candidate.model.id
+  if (candidate.model !== held.admitted.model) record.requestedModel = held.admitted.model.id
   record.firstEventMs = reply.repliedMs - exchange.startedMs
   attempts.replied(candidate)
   if (reply.kind === 'stream') meter.releaseBody(reply.relay, lane)
@@ -86,11 +87,16 @@ function acceptReply(held: Held, reply: Reply): Reply {
   return reply
 }
 
-/** Everything that the caller's request lost on its way to the provider. */
-export function warningsOf({ admitted, hold }: Held, reply: Reply): readonly Warning[] {
+/** Everything that the caller's request lost on its way to the provider, and whether another model answered. */
+export function warningsOf({ admitted, hold }: Held, { warnings, candidate: { model } }: Reply): readonly Warning[] {
   const own = admitted.warnings
-  const warnings = own.length === 0 ? reply.warnings : [...own, ...reply.warnings]
-  if (hold.loweredCap === undefined) return warnings
-  const code = `max_tokens_lowered_by_${hold.initial.within ?? 'balance'}=${hold.loweredCap}`
-  return [{ code, field: '/max_tokens' }, ...warnings]
+  const { loweredCap } = hold
+  if (own.length === 0 && loweredCap === undefined && model === admitted.model) return warnings
+  const code = `max_tokens_lowered_by_${hold.initial.within ?? 'balance'}=${loweredCap}`
+  return [
+    ...(model === admitted.model ? [] : [{ code: `fallback_model=${model.id}`, field: '/model' }]),
+    ...(loweredCap === undefined ? [] : [{ code, field: '/max_tokens' }]),
+    ...own,
+    ...warnings,
+  ]
 }

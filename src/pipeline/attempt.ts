@@ -14,7 +14,14 @@ import { callEndpoint, isBadCredential, isBroken, isUnreachable } from '../provi
 import type { UpstreamResponse } from '../providers/provider.ts'
 import { describeFault } from '../routing/exhausted.ts'
 import type { AttemptOptions } from '../routing/failover.ts'
-import { type AttemptFault, attemptFault, cannotCarry, classifyFault, refusesReasoning } from '../routing/faults.ts'
+import {
+  type AttemptFault,
+  attemptFault,
+  cannotCarry,
+  classifyFault,
+  isBilled,
+  refusesReasoning,
+} from '../routing/faults.ts'
 import type { Health } from '../routing/health.ts'
 import type { Candidate } from '../routing/plan.ts'
 import { ByteBuffer, openBrace, space, withoutByteOrderMark } from '../wire/bytes.ts'
@@ -29,7 +36,7 @@ import {
   type Ticker,
   type Watched,
 } from './deadline.ts'
-import { collectedReply, type Lane, type LaneDependencies, notCompacting, openLane } from './lanes.ts'
+import { collectedReply, type Lane, type LaneDependencies, openLane } from './lanes.ts'
 import { Meter } from './meter.ts'
 import type { Held } from './stages.ts'
 
@@ -128,6 +135,7 @@ export async function attempt(
   let result: Reply | AttemptFault
   ticker.watch(deadline)
   hold.markSent()
+  recorded.markSent(meter)
   try {
     const { provider, endpoint } = candidate
     const { path, headers, body } = lane
@@ -150,7 +158,10 @@ export async function attempt(
     deadline.end()
     ticker.unwatch(deadline)
   }
-  attempts.end(recorded, !isReply(result) ? describeFault(result) : superseded?.aborted ? 'superseded' : 'ok')
+  const isLost = isReply(result) && superseded?.aborted === true
+  const outcome = !isReply(result) ? describeFault(result) : isLost ? 'superseded' : 'ok'
+  const isCosted = isReply(result) ? isLost : !deadline.isConnecting && isBilled(result)
+  attempts.end(recorded, outcome, isCosted ? meter : undefined)
   return result
 }
 
@@ -192,10 +203,13 @@ async function readRefusal(
   const body = await readResponseStart(response, faultBytesMax)
   const aborted = deadline.abortedByUs()
   if (aborted) return aborted
-  const lacksPath = envelope.upstreamPath !== undefined && [404, 405, 501].includes(response.status)
-  if (lacksPath) return cannotCarry(notCompacting(candidate.model.id))
   const text = isEncoded(response.headers) ? '' : new TextDecoder().decode(body)
   const said = candidate.dialect.readFault(response.status, response.headers, text)
+  // Most hosts of this API have no compaction: the model is asked for a summary instead.
+  if (envelope.upstreamPath !== undefined && lane.name === 'bytes' && [404, 405, 501].includes(response.status)) {
+    content.lacksPath = true
+    return { ...attemptFault('lacks what was asked for', said), isRepeatable: true }
+  }
   const fault = classifyFault(said, lane.body)
   // On the byte lane the history is the caller's, and its own client knows how to repair it.
   const speaksAnother = candidate.dialect.id !== held.exchange.surface.id
@@ -255,6 +269,7 @@ async function readStream(running: RunningAttempt, response: UpstreamResponse): 
   if (!isEventStream(response) || !response.body) return readWholeAsStream(running, response)
   const reader = response.body.getReader()
   const relay = lane.relayStream()
+  running.meter.readFrom(relay)
   const first = new ByteBuffer()
   let readBytes = 0
   while (!relay.meaningful) {

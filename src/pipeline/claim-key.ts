@@ -4,6 +4,7 @@
 import { createHash } from 'node:crypto'
 import { Failure, invalidRequest } from '../kernel/failure.ts'
 import { formatUsd, zeroNano } from '../kernel/money.ts'
+import { storeUnavailable } from '../store/sql-error.ts'
 import {
   type GenerationClaim,
   type GenerationKeys,
@@ -35,7 +36,8 @@ export async function claimKey(
     exchange.key = keyed
     return undefined
   }
-  return claim.kind === 'answered' ? claim.body : new Refusal(refusedKey(claim, http.method), limits)
+  if (claim.kind === 'answered') return claim.body
+  return new Refusal(claim.kind === 'unavailable' ? storeUnavailable() : refusedKey(claim, http.method), limits)
 }
 
 /** Confirms the claim once the hold is visible to other replicas and nothing has been sent. */
@@ -52,7 +54,7 @@ export async function confirmKey(
 }
 
 function refusedKey(
-  { kind, requestId }: Exclude<GenerationClaim, { kind: 'claimed' | 'answered' }>,
+  { kind, requestId }: Exclude<GenerationClaim, { kind: 'claimed' | 'answered' | 'unavailable' }>,
   method: string,
 ): Failure {
   const param = 'idempotency-key'
@@ -70,7 +72,7 @@ function refusedKey(
       )
     case 'spent':
       return invalidRequest(
-        `Request ${requestId} was answered under this idempotency key, and its answer was not kept (streamed, or over 256 KiB). It is not generated again; use a new key.`,
+        `Request ${requestId} was answered under this idempotency key, and its answer was not kept: it was streamed, has more than 256 KiB, or the gateway ended before it was stored. It is not generated again; use a new key.`,
         param,
       )
   }

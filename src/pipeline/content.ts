@@ -1,7 +1,6 @@
 // The body of a request and what is read from it, each once: the conversation and its tokens. Nothing else keeps the
-// body. It changes three times at most: kept reasoning
-// is recalled before the hold, reasoning that a provider refused is forgotten before the next attempt, and a large body is
-// released once a reply has begun.
+// body. It changes a few times at most: kept reasoning is recalled before the hold, what a provider refused or lacks is
+// noted for the next attempt, and a large body is released once a reply has begun.
 
 import { hasRow } from '../catalog/price.ts'
 import type { Conversation } from '../dialects/canonical/conversation.ts'
@@ -24,6 +23,8 @@ const assistantWord = Buffer.from('"assistant"')
 export class Content {
   /** Of the body as it came, also once it is released. */
   readonly bodyBytes: number
+  /** A provider has no path for this kind of call (`Envelope.upstreamPath`), so the call is translated. */
+  lacksPath = false
   #sent: SentRequest
   #parsed: ParsedRequest | Failure | undefined
   #mayHaveMoreThanText: boolean | undefined

@@ -256,6 +256,11 @@ export class AttemptDeadline implements Watched, ConnectionWatch {
     this.#isConnecting = false
   }
 
+  /** Nothing was sent yet. */
+  get isConnecting(): boolean {
+    return this.#isConnecting
+  }
+
   /** A part of the answer arrived and more is expected: from now on the idle and total limits apply. */
   gotBytes({ timeouts, leftMs }: AttemptTimes): void {
     this.#silentSinceMs = undefined

@@ -4,6 +4,7 @@
 import type { Dialect } from '../dialects/dialect.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { createId } from '../kernel/ids.ts'
+import type { Usage } from '../kernel/usage.ts'
 import type { Admission, Arrival } from '../limits/limiter.ts'
 import type { CancelSignal } from '../providers/provider.ts'
 import type { FaultClass } from '../routing/faults.ts'
@@ -105,9 +106,11 @@ export class AttemptLog {
     return attempt
   }
 
-  /** Has no effect on an attempt that ended with its request. */
-  end(attempt: Attempt, outcome: string): void {
-    if (attempt.outcome === '') this.record.waitedMs += attempt.end(outcome, this.clock.monotonicMs())
+  /** Has no effect on an attempt that ended with its request. `billed`: what a call without an answer probably cost. */
+  end(attempt: Attempt, outcome: string, billed?: BilledCall): void {
+    if (attempt.outcome !== '') return
+    this.record.waitedMs += attempt.end(outcome, this.clock.monotonicMs())
+    if (billed) attempt.bill(billed)
   }
 
   /** Removes an attempt that sent nothing because the route cannot carry the request. */
@@ -116,7 +119,7 @@ export class AttemptLog {
   }
 
   endOpen(outcome: string): void {
-    for (const attempt of this.#list) this.end(attempt, outcome)
+    for (const attempt of this.#list) this.end(attempt, outcome, attempt.sent)
   }
 
   /** Records which candidate replied, as the last attempt: of two parallel ones it may have begun first. */
@@ -137,6 +140,12 @@ export class AttemptLog {
   }
 }
 
+/** A call without an answer. */
+export interface BilledCall {
+  /** What it probably used and cost; undefined = the operator pays nothing for it. */
+  failedCost(): Pick<AttemptRecord, 'usage' | 'cost' | 'costVersion'> | undefined
+}
+
 /**
  * One upstream call in the record of its request. It is recorded from its start, so that a request that ends during it
  * shows which provider was being called.
@@ -148,6 +157,11 @@ export class Attempt implements AttemptRecord {
   /** '' while it runs. */
   outcome = ''
   ms = 0
+  usage?: Usage
+  cost?: number
+  costVersion?: string
+  /** Set while the provider may be working on it. */
+  #sent: BilledCall | undefined
   /** Exact, and not in the record: `startMs` is rounded for that. */
   readonly #startedMs: number
 
@@ -160,6 +174,18 @@ export class Attempt implements AttemptRecord {
 
   get startedMs(): number {
     return this.#startedMs
+  }
+
+  get sent(): BilledCall | undefined {
+    return this.#sent
+  }
+
+  markSent(call: BilledCall): void {
+    this.#sent = call
+  }
+
+  bill(call: BilledCall): void {
+    Object.assign(this, call.failedCost())
   }
 
   /** Returns how long it took. */

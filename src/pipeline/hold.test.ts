@@ -4,6 +4,7 @@ import { systemClock } from '../kernel/clock.ts'
 import type { Nano, Pico } from '../kernel/money.ts'
 import type { Usage } from '../kernel/usage.ts'
 import type { ExtendOutcome, Ledger, Settlement, SettleOutcome } from '../ledger/ledger.ts'
+import type { OfferedModel } from '../routing/plan.ts'
 import type { RequestRow } from '../store/request-rows.ts'
 import { createTicker } from './deadline.ts'
 import { Hold, type HoldFacts, holdAmount } from './hold.ts'
@@ -140,6 +141,21 @@ describe('what a hold may still grow by', () => {
     rooms.promise(room, amount.growth)
     return new Hold('req_2', ledger, facts, amount, undefined, rooms, room)
   }
+
+  test('does not rise when another model answers that may say more', async () => {
+    const other = { id: 'test/other' } as OfferedModel
+    const facts = { ...usualFacts, cap: 5_000 }
+    const amount = holdAmount(facts, 100, facts.cap)
+    rooms.promise(room, amount.growth)
+    const ledger = { release: () => ({ kind: 'released' }) } as unknown as Ledger
+    const factsByModel = new Map([[other, { ...usualFacts, cap: 64_000 }]])
+    const hold = new Hold('req_3', ledger, facts, amount, factsByModel, rooms, room)
+    hold.growFor(other)
+    // 5,000 tokens less the first 4,096: what was free when it was held.
+    expect(promisedTo(room)).toBe(9_040n)
+    await hold.release(() => {})
+    expect(promisedTo(room)).toBe(0n)
+  })
 
   test('is promised to it until it has it or ends, and nothing is if it holds its cap', async () => {
     grower(4096)

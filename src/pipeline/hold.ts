@@ -4,7 +4,9 @@ import { type PossibleUsage, type Price, priceBound, priceUsage } from '../catal
 import { assert } from '../kernel/failure.ts'
 import type { RequestId } from '../kernel/ids.ts'
 import { formatUsd, type Nano, zeroNano } from '../kernel/money.ts'
+import { matchesModel, parseScope } from '../kernel/spend-limit.ts'
 import type { Usage } from '../kernel/usage.ts'
+import { type Budget, noBudgets } from '../ledger/budget.ts'
 import type { ExtendOutcome, Ledger, Settlement, SettleOutcome } from '../ledger/ledger.ts'
 import type { OfferedModel } from '../routing/plan.ts'
 import type { Place, Rooms } from './rooms.ts'
@@ -19,6 +21,8 @@ export interface HoldFacts extends PossibleUsage {
   readonly holdsWholeCap: boolean
   /** The cap must not be lowered below this: a thinking budget, and one token of text. */
   readonly minCap: number
+  /** The other models that may answer, if their price is held too; absent = none. */
+  readonly others?: readonly HoldFacts[] | undefined
 }
 
 export interface HoldAmount {
@@ -42,10 +46,21 @@ const stepTokensMin = 256
 /** Holds the input at its highest possible price, and the output up to `step` tokens. */
 export function holdAmount(facts: HoldFacts, inputTokens: number, cap: number, step = stepTokens): HoldAmount {
   const outputTokens = (facts.holdsWholeCap ? cap : Math.min(cap, step)) * facts.choices
-  const amount = priceBound(facts.price, inputTokens, outputTokens, facts)
+  const amount = boundOf(facts, inputTokens, outputTokens)
   const outputTokensMax = cap * facts.choices
-  const most = outputTokens < outputTokensMax ? priceBound(facts.price, inputTokens, outputTokensMax, facts) : amount
+  const most = outputTokens < outputTokensMax ? boundOf(facts, inputTokens, outputTokensMax) : amount
   return { amount, growth: (most - amount) as Nano, inputTokens, outputTokens, cap }
+}
+
+/** The highest price of so much, of each model that may answer up to its own cap. */
+function boundOf(facts: HoldFacts, inputTokens: number, outputTokens: number): Nano {
+  const { price, cap, choices, others } = facts
+  let most = priceBound(price, inputTokens, Math.min(outputTokens, cap * choices), facts)
+  for (const other of others ?? []) {
+    const bound = boundOf(other, inputTokens, outputTokens)
+    if (bound > most) most = bound
+  }
+  return most
 }
 
 /**
@@ -63,7 +78,7 @@ export function smallestCap({ cap, minCap }: HoldFacts): number {
 
 /** The largest cap whose whole price fits into `room`; -1 = not even the input fits. */
 export function affordableCap(facts: HoldFacts, inputTokens: number, room: Nano): number {
-  const fits = (cap: number): boolean => priceBound(facts.price, inputTokens, cap * facts.choices, facts) <= room
+  const fits = (cap: number): boolean => boundOf(facts, inputTokens, cap * facts.choices) <= room
   if (fits(facts.cap)) return facts.cap
   let low = -1
   let high = facts.cap
@@ -76,6 +91,15 @@ export function affordableCap(facts: HoldFacts, inputTokens: number, room: Nano)
 }
 
 // ── The hold ──
+
+/** In which scopes the charge of a model counts, if others might have answered; undefined = in all. */
+function countsFor(budgets: readonly Budget[] = noBudgets, model: string): Settlement['countsIn'] {
+  const countsIn = (scopeId: string) => {
+    const { models } = parseScope(scopeId)
+    return models === undefined || matchesModel(models, model)
+  }
+  return budgets.every(({ scopeId }) => countsIn(scopeId)) ? undefined : countsIn
+}
 
 /** A low estimate of bytes per token, so that the hold grows in time. */
 const bytesPerTokenMin = 3
@@ -109,7 +133,6 @@ export class Hold {
   #outputTokensMax: number
   /** What it may still grow by, which no other hold may take. */
   #promised: bigint
-  #hasEnded = false
   #refusal: Exclude<Growth, 'enough'> | undefined
   #growing: Promise<void> | undefined
 
@@ -149,7 +172,7 @@ export class Hold {
     this.facts = facts
     this.#outputTokensMax = Math.min(facts.cap, this.loweredCap ?? facts.cap) * facts.choices
     this.growAtBytes = this.#nextGrowth()
-    this.#promiseGrowth()
+    this.#lowerPromise()
   }
 
   /**
@@ -183,11 +206,12 @@ export class Hold {
     return this.#held
   }
 
-  /** Charges what was quoted. The row of the request is written in the same commit. */
-  async settle({ usage, cost, quoted }: Quote, row: Settlement['row']): Promise<SettleOutcome> {
+  /** Charges what was quoted, for this model. The row of the request is written in the same commit. */
+  async settle({ usage, cost, quoted }: Quote, row: Settlement['row'], model?: string): Promise<SettleOutcome> {
     const estimated = usage.source === 'estimated'
+    const countsIn = this.factsByModel && model !== undefined ? countsFor(this.place.budgets, model) : undefined
     try {
-      return await this.ledger.settle({ requestId: this.requestId, cost, quoted, estimated, row })
+      return await this.ledger.settle({ requestId: this.requestId, cost, quoted, estimated, countsIn, row })
     } finally {
       this.#ended()
     }
@@ -204,20 +228,19 @@ export class Hold {
   }
 
   #ended(): void {
-    this.#hasEnded = true
     this.rooms.promise(this.place, -this.#promised)
     this.#promised = 0n
     this.rooms.freed(this.place)
   }
 
-  #promiseGrowth(): void {
-    // Nothing would take the promise of a late extension back.
-    if (this.#hasEnded) return
+  /** The promise only falls: more was not free when it was made, and nothing would take it back after the end. */
+  #lowerPromise(): void {
+    if (this.#promised === 0n) return
     const { facts, initial } = this
     const isWhole = this.#outputTokens >= this.#outputTokensMax
-    if (isWhole && this.#promised === 0n) return
     const most = isWhole ? 0n : priceBound(facts.price, initial.inputTokens, this.#outputTokensMax, facts)
     const growth = most > this.#held ? most - this.#held : 0n
+    if (growth >= this.#promised) return
     this.rooms.promise(this.place, growth - this.#promised)
     this.#promised = growth
   }
@@ -250,7 +273,7 @@ export class Hold {
         this.#outputTokens = outputTokens
         this.#refusal = undefined
         this.growAtBytes = this.#nextGrowth()
-        this.#promiseGrowth()
+        this.#lowerPromise()
         return undefined
       }
       const isMoney = kind === 'insufficient' || kind === 'over budget'

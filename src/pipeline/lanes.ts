@@ -14,7 +14,7 @@
 
 import { hasRow } from '../catalog/price.ts'
 import { type HostedTools, mustStream, type RequestEdits } from '../dialects/byte-lane/edits.ts'
-import type { Conversation } from '../dialects/canonical/conversation.ts'
+import type { Conversation, Turn } from '../dialects/canonical/conversation.ts'
 import { type ProviderFault, replyFault } from '../dialects/canonical/faults.ts'
 import type { ReplyEvent, Stop } from '../dialects/canonical/reply.ts'
 import { issuerName } from '../dialects/canonical/signature.ts'
@@ -70,12 +70,11 @@ export interface LaneDependencies {
 
 export function openLane(deps: LaneDependencies, held: Held, candidate: Candidate, meter: Meter): Lane | Failure {
   const { surface, http } = held.exchange
-  const { envelope } = held.admitted
+  const { envelope, content } = held.admitted
   const { model } = candidate
   if (envelope.embeddings) return embeddingsLane(held, candidate, meter)
   const isPassable = candidate.dialect.id === surface.id && !envelope.isForeign
-  if (envelope.upstreamPath !== undefined && !isPassable) return notCompacting(model.id)
-  const isSame = isPassable && !mustStream(envelope, candidate.rules, model.defaultMaxTokens)
+  const isSame = isPassable && !content.lacksPath && !mustStream(envelope, candidate.rules, model.defaultMaxTokens)
   const plain = isSame ? byteLane(deps, held, candidate, meter) : translationLane(deps, held, candidate, meter)
   if (plain instanceof Failure) return plain
   const lane = wrapForHost(plain, candidate)
@@ -138,14 +137,6 @@ function embeddingsLane({ exchange, admitted }: Held, candidate: Candidate, mete
 
 function notStreamed(): never {
   throw new Error('embeddings are not streamed')
-}
-
-/** For routes that cannot, and for providers that say so. */
-export function notCompacting(modelId: string): Failure {
-  return new Failure(
-    'NOT_FOUND',
-    `No provider of ${modelId} compacts conversations. Ask the model for a summary instead.`,
-  )
 }
 
 function byteLane(deps: LaneDependencies, held: Held, candidate: Candidate, meter: Meter): Lane | Failure {
@@ -234,7 +225,8 @@ function translationLane(deps: LaneDependencies, held: Held, candidate: Candidat
   const { issuer } = streamed
   const recalled = withRecalled(parsed.conversation, content.recalled, { dialect: candidate.dialect.id, issuer })
   const keyed = withCacheKey(deps, affordable(recalled, held, candidate), held, candidate)
-  const conversation = withMarks(deps, keyed, held, candidate)
+  const marked = withMarks(deps, keyed, held, candidate)
+  const conversation = envelope.upstreamPath === undefined ? marked : askForSummary(marked)
   const wholeTokens = envelope.stream ? undefined : wholeReplyTokens(conversation, streamed)
   const target = wholeTokens === undefined ? streamed : whole
   const rendered = candidate.dialect.translation.renderRequest(conversation, target)
@@ -264,7 +256,7 @@ class TranslationLane implements Lane {
     wholeTokens: number | undefined,
   ) {
     this.streamsUpstream = wholeTokens === undefined
-    this.path = pathOf(candidate, held.admitted.envelope.upstreamPath, this.streamsUpstream)
+    this.path = pathOf(candidate, undefined, this.streamsUpstream)
     this.generationMs = (wholeTokens ?? 0) * tokenMs
   }
 
@@ -301,6 +293,16 @@ function wholeReplyTokens({ stop, outputCap }: Conversation, target: Target): nu
   if (stop.length > 0 || rules.capExcludesReasoning) return undefined
   const cap = Math.min(outputCap ?? defaultOutputCap ?? maxOutputTokens, maxOutputTokens)
   return cap <= Math.min(wholeOutputMax, rules.unstreamedOutputMax ?? wholeOutputMax) ? cap : undefined
+}
+
+const summaryRequest = `Summarize our conversation so far, for yourself: your summary will take its place, and you will continue from it without seeing anything else. Include what I asked for and every rule that I gave, in my words where the wording matters; decisions and their reasons; facts, names, paths, identifiers, figures and code that are still needed; what was done and how it ended; and what is left to do. Do not continue the task, do not call tools, and write only the summary.`
+
+/** A compaction for providers without one: the model writes a summary of the conversation. */
+function askForSummary(conversation: Conversation): Conversation {
+  const asked: Turn = { role: 'user', blocks: [{ kind: 'text', text: summaryRequest }], pointer: '/input' }
+  // Tools stay, because the calls of the history are invalid without them.
+  const toolChoice = conversation.tools.length > 0 ? ({ kind: 'none' } as const) : undefined
+  return { ...conversation, turns: [...conversation.turns, asked], toolChoice, outputFormat: undefined }
 }
 
 /** Caps the output at what the wallet can pay for. */
@@ -596,9 +598,14 @@ export class CollectedReply extends TranslatedRelay {
     if (event.type !== 'keep-alive') this.#events.push(event)
     if (event.type !== 'reply-end') return ''
     const { to, context } = this.#translated
+    const reply = to.translation.renderReply(this.#events, context)
+    if (reply === '') {
+      this.fault = replyFault('an empty summary')
+      return ''
+    }
     this.meaningful = true
     this.finished = true
-    this.terminal = encoder.encode(to.translation.renderReply(this.#events, context))
+    this.terminal = encoder.encode(reply)
     return ''
   }
 }

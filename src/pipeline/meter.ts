@@ -2,14 +2,15 @@
 // in usage.ts and bounds of what was sent to this candidate. Each attempt has its own; the reply that is accepted keeps it
 // until it is settled. The table in settlement.ts decides whether the whole reply or a part of it is billed.
 
-import { cacheSavings, freePrice, hasRow, type Price, pricedUnits } from '../catalog/price.ts'
+import { cacheSavings, freePrice, hasRow, type Price, pricedUnits, priceUsage } from '../catalog/price.ts'
 import type { ContentTags, Envelope, RenderContext, StateEcho } from '../dialects/canonical/translation.ts'
 import type { RelayContext } from '../dialects/reply/relay.ts'
+import type { Clock } from '../kernel/clock.ts'
 import { assert } from '../kernel/failure.ts'
 import type { RequestId } from '../kernel/ids.ts'
-import { buckets, totalInputTokens, type UnitCounts, type Usage } from '../kernel/usage.ts'
+import { buckets, estimatedInput, totalInputTokens, type UnitCounts, type Usage } from '../kernel/usage.ts'
 import type { Candidate } from '../routing/plan.ts'
-import type { RequestRecord } from '../telemetry/request-record.ts'
+import type { AttemptRecord, RequestRecord } from '../telemetry/request-record.ts'
 import { type Content, parserOf } from './content.ts'
 import { maxReportedInput, parsedBytesMax, windowOf } from './estimate.ts'
 import type { Hold, Quote } from './hold.ts'
@@ -23,6 +24,7 @@ import {
   isImplausibleNote,
   type MeasuredReply,
   maxOutputOf,
+  nothingMeasured,
   outputCapOf,
   type UsageBounds,
   usageSince,
@@ -30,17 +32,22 @@ import {
   withTolerance,
 } from './usage.ts'
 
+type FailedCost = Pick<AttemptRecord, 'usage' | 'cost' | 'costVersion'>
+
 export class Meter implements RelayContext {
   /** undefined on the workspace's own credential, unless there is a fee. */
   readonly priceVersion: string | undefined
   readonly #price: Price
   readonly #record: RequestRecord
+  readonly #clock: Clock
   readonly envelope: Envelope
   readonly #content: Content
   readonly #storing: Admitted['storing']
   readonly #hold: Hold
   readonly #candidate: Candidate
   #known: UsageBounds | undefined
+  /** The reply as far as it was read, for a call that ends without an answer. */
+  #reading: MeasuredReply | undefined
   #quote: Quote | undefined
 
   constructor({ exchange, admitted, hold }: Held, candidate: Candidate) {
@@ -49,6 +56,7 @@ export class Meter implements RelayContext {
     this.#price = isOwn ? (model.fee?.price ?? freePrice) : model.price
     this.priceVersion = isOwn ? model.fee?.version : model.priceVersion
     this.#record = exchange.record
+    this.#clock = exchange.clock
     this.envelope = admitted.envelope
     this.#content = admitted.content
     this.#storing = admitted.storing
@@ -81,7 +89,7 @@ export class Meter implements RelayContext {
   }
 
   renderContext(): RenderContext {
-    return new ReplyContext(this, this.#record, this.#content, this.#candidate)
+    return new ReplyContext(this, this.#record, this.#clock, this.#content, this.#candidate)
   }
 
   // ── A complete reply ──
@@ -160,6 +168,34 @@ export class Meter implements RelayContext {
     content.release(tokens)
   }
 
+  // ── A call without an answer ──
+
+  readFrom(reading: MeasuredReply): void {
+    this.#reading = reading
+  }
+
+  /**
+   * What a call that gave no answer probably cost the operator: what the provider reported, or the input and the output that
+   * was read. undefined = the workspace's own credential. Nobody is charged for it, so it need not be exact.
+   */
+  failedCost(): FailedCost | undefined {
+    const { isOwn, route } = this.#candidate
+    if (isOwn) return undefined
+    const { usage: reported, usageSoFar, outputBytes } = this.#reading ?? nothingMeasured
+    const usage = reported ?? usageSoFar ?? this.#unreadUsage(outputBytes)
+    if (!route.cost) return { usage }
+    const cost = Number(priceUsage(route.cost, usage))
+    return { usage, cost, ...(route.costVersion !== undefined && { costVersion: route.costVersion }) }
+  }
+
+  #unreadUsage(outputBytes: number): Usage {
+    if (outputBytes > 0) return this.#estimate(undefined, outputBytes)
+    const content = this.#content
+    // A long prompt is not counted only for this: its hold was estimated.
+    const counted = content.countedTokens ?? (content.isLarge ? this.#hold.initial.inputTokens : content.inputTokens())
+    return estimatedInput(counted)
+  }
+
   // ── Bounds ──
 
   /** The bounds of plausible usage, by the request and by what was sent to the candidate. */
@@ -226,10 +262,10 @@ export class Meter implements RelayContext {
   /** The last report is the one that counts, and the record says whether that is implausible. */
   #recordImplausible(implausible: Implausible | undefined): void {
     const record = this.#record
-    if (record.implausibleUsage === implausible?.count) return
+    if (record.implausible?.count === implausible?.count) return
     const noted = record.notes.findIndex(isImplausibleNote)
     if (noted >= 0) record.notes.splice(noted, 1)
-    record.implausibleUsage = implausible?.count
+    record.implausible = implausible && { count: implausible.count, reported: implausible.reported }
     if (implausible) record.notes.push(implausibleNote(implausible))
   }
 }
@@ -251,10 +287,12 @@ class ReplyContext implements RenderContext {
   readonly callForms: RenderContext['callForms']
   readonly echo: RenderContext['echo']
   readonly replyForm: RenderContext['replyForm']
+  readonly isCompaction: boolean
 
   constructor(
     private readonly meter: Meter,
     record: RequestRecord,
+    private readonly clock: Clock,
     private readonly content: Content,
     { model }: Candidate,
   ) {
@@ -270,6 +308,11 @@ class ReplyContext implements RenderContext {
     this.callForms = parsed?.callForms
     this.echo = parsed?.echo
     this.replyForm = parsed?.replyForm
+    this.isCompaction = envelope.upstreamPath !== undefined
+  }
+
+  nowSeconds(): number {
+    return Math.floor(this.clock.now() / 1000)
   }
 
   /** Lazy: counting takes as long as the prompt, and most replies report their usage. */

@@ -65,7 +65,7 @@ async function ask(asked: Asked): Promise<{ outcome: Hold | Failure; requests: H
   asked.learn?.(learned)
   // Whoever waits is impatient, so it tries once more at the first tick.
   const ticker = createTicker({ ...clock, monotonicMs: () => performance.now() }, () => {})
-  const deps = { ledger, ...learned, rooms: new Rooms(ticker), clock }
+  const deps = { ledger, ...learned, rooms: new Rooms(ticker), clock, authenticate: () => admitted.caller }
   const placed = await placeHold(deps, admitted)
   ticker.close()
   return { outcome: placed instanceof Refusal ? placed.failure : placed.hold, requests }

@@ -3,33 +3,30 @@
 
 import { freePrice, hasRow, type Price, pricedUnits } from '../catalog/price.ts'
 import type { Conversation } from '../dialects/canonical/conversation.ts'
-import { hashOfEndUser } from '../kernel/attribution.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { Failure } from '../kernel/failure.ts'
-import { formatUsd, type Nano } from '../kernel/money.ts'
+import { formatUsd, type Nano, zeroNano } from '../kernel/money.ts'
+import { isRolling, parseScope, scopeTitle } from '../kernel/spend-limit.ts'
 import type { Bucket, UnitBucket, UnitCounts } from '../kernel/usage.ts'
 import type { Insufficient, Unavailable } from '../ledger/account.ts'
 import {
-  type Budget,
   budgetName,
   type OverBudget,
+  type Promised,
   periodOf,
   type RoomName,
   spendState,
-  splitScope,
-  tagScope,
   tightestSpend,
-  userScope,
-  windowAt,
   windowEnd,
 } from '../ledger/budget.ts'
 import { type HoldOutcome, type HoldRequest, type Ledger, usualHoldLifetimeMs } from '../ledger/ledger.ts'
 import { scopeTitles } from '../limits/limiter.ts'
 import { requestTotalMs } from '../routing/failover.ts'
 import type { Candidate, OfferedModel } from '../routing/plan.ts'
-import type { RequestRecord } from '../telemetry/request-record.ts'
 import type { Caller } from '../tenancy/caller.ts'
+import type { RequestHeaders } from '../wire/http-message.ts'
 import { isStrict } from './answer.ts'
+import { budgetsOf } from './budgets.ts'
 import { type Content, parserOf } from './content.ts'
 import { patienceMs } from './deadline.ts'
 import {
@@ -61,6 +58,8 @@ import { type Admitted, type Held, Refusal } from './stages.ts'
 import { outputCapOf } from './usage.ts'
 
 export interface PlaceHoldDependencies {
+  /** As for a new request: a key, its limits and its workspace may change while a request waits. */
+  authenticate(headers: RequestHeaders): Caller | Failure | Promise<Caller | Failure>
   readonly ledger: Ledger
   readonly ratios: InputRatios
   readonly turns: PreviousTurns
@@ -83,6 +82,9 @@ interface ModelHold {
 /** The hold must outlive the request; a route may allow more time than the ledger's default lifetime. */
 const lifetimeMarginMs = 5 * 60_000
 
+/** What costs nothing waits for nobody. */
+const nothingPromised: Promised = new Map()
+
 export async function placeHold(deps: PlaceHoldDependencies, admitted: Admitted): Promise<Held | Refusal> {
   const { exchange, caller } = admitted
   const dearest = dearestHold(admitted, deps.ratios)
@@ -92,10 +94,11 @@ export async function placeHold(deps: PlaceHoldDependencies, admitted: Admitted)
     workspaceId,
     keyId,
     projectId,
-    budgets: budgetsOf(caller, deps.clock, exchange.record),
+    budgets: budgetsOf(caller, deps.clock, exchange.record, admitted.models),
     lifetimeMs: lifetimeMs(admitted),
   }
-  const outcome = await askLedger(deps, asked, dearest.usual, dearest.required)
+  const kept = dearest.usual.amount === 0n ? nothingPromised : deps.rooms.keptIn(asked)
+  const outcome = await askLedger(deps, asked, dearest.usual, dearest.required, kept)
   if (outcome.kind === 'held') return held(deps, admitted, asked, dearest, dearest.usual, outcome)
   if (outcome.kind === 'unavailable') return unavailable(admitted, outcome)
   const low = lowTerms(deps, admitted, dearest, asked)
@@ -108,16 +111,16 @@ export async function placeHold(deps: PlaceHoldDependencies, admitted: Admitted)
 type AskedHold = Omit<HoldRequest, 'amount' | 'requiredFree' | 'promised'>
 
 /**
- * What running streams may still take must stay free beside the hold. The growth of the hold itself, if its answer is streamed,
- * is promised before the ledger decides, so that a request beside it counts it.
+ * `promised`: what must stay free beside the hold, at least what running streams may still take. The growth of the hold itself,
+ * if its answer is streamed, is promised before the ledger decides, so that a request beside it counts it.
  */
 async function askLedger(
   { ledger, rooms }: PlaceHoldDependencies,
   asked: AskedHold,
   { amount, growth }: HoldAmount,
   required: Nano,
+  promised = rooms.promisedIn(asked),
 ): Promise<HoldOutcome> {
-  const promised = amount === 0n ? undefined : rooms.promisedIn(asked)
   let outcome: HoldOutcome | undefined
   rooms.promise(asked, growth)
   try {
@@ -133,7 +136,7 @@ function unavailable({ limits }: Admitted, { retryAfterMs }: Unavailable): Refus
 }
 
 function held(
-  { ledger, rooms }: PlaceHoldDependencies,
+  { ledger, rooms, clock }: PlaceHoldDependencies,
   admitted: Admitted,
   asked: AskedHold,
   { facts, factsByModel }: ModelHold,
@@ -143,7 +146,7 @@ function held(
   const { exchange, limits } = admitted
   const hold = new Hold(exchange.record.id, ledger, facts, amount, factsByModel, rooms, asked)
   exchange.hold = hold
-  const limitsLeft = budgets ? { ...limits, spend: tightestSpend(budgets) } : limits
+  const limitsLeft = budgets ? { ...limits, spend: tightestSpend(budgets, clock.now()) } : limits
   return { exchange, admitted, hold, limits: limitsLeft, waitedMs: 0 }
 }
 
@@ -153,8 +156,14 @@ function dearestHold(admitted: Admitted, ratios: InputRatios): ModelHold {
   if (models.length === 1) return holdFor(admitted, admitted.model, ratios)
   const holds = models.map((model) => holdFor(admitted, model, ratios))
   const max = holds.reduce((a, b) => (b.usual.amount > a.usual.amount ? b : a))
-  const required = holds.reduce((amount, hold) => (hold.required > amount ? hold.required : amount), max.required)
-  return { ...max, required, factsByModel: new Map(holds.map(({ model, facts }) => [model, facts])) }
+  const most = holds.reduce((sum, { usual: { amount, growth } }) => greater(sum, amount + growth), 0n)
+  const usual = { ...max.usual, growth: (most - max.usual.amount) as Nano }
+  const required = holds.reduce((amount, hold) => greater(amount, hold.required), max.required)
+  return { ...max, usual, required, factsByModel: new Map(holds.map(({ model, facts }) => [model, facts])) }
+}
+
+function greater<Amount extends bigint>(a: Amount, b: Amount): Amount {
+  return a > b ? a : b
 }
 
 function holdFor(admitted: Admitted, model: OfferedModel, ratios: InputRatios): ModelHold {
@@ -256,43 +265,6 @@ function lifetimeMs({ envelope, plan: { ordered } }: Admitted): number | undefin
   return Math.max(usualHoldLifetimeMs, longestMs * ordered.length + lifetimeMarginMs)
 }
 
-/**
- * The daily, weekly and monthly spend limits of key, project and workspace, of the end user and of the tags; undefined = none, as
- * for most callers.
- */
-export function budgetsOf(
-  { limits }: Caller,
-  clock: Clock,
-  { endUser, tags = [] }: Partial<Pick<RequestRecord, 'endUser' | 'tags'>> = {},
-): readonly Budget[] | undefined {
-  if (limits.length === 0) return undefined
-  const now = clock.now()
-  const budgets: Budget[] = []
-  const add = (scopeId: string, window: string, cap: Nano | undefined) => {
-    if (cap !== undefined) budgets.push({ scopeId, window, cap })
-  }
-  for (const { id, limits: of } of limits) {
-    const { startsAt } = of
-    if (startsAt !== undefined && startsAt > now) continue
-    const [day, week, month] = [windowAt('day', now), windowAt('week', now, startsAt), windowAt('month', now, startsAt)]
-    add(id, day, of.spendPerDay)
-    add(id, week, of.spendPerWeek)
-    add(id, month, of.spendPerMonth)
-    if (endUser !== undefined) {
-      const scope = userScope(id, hashOfEndUser(endUser))
-      add(scope, day, of.userSpendPerDay)
-      add(scope, week, of.userSpendPerWeek)
-      add(scope, month, of.userSpendPerMonth)
-    }
-    for (const tag of tags) {
-      add(tagScope(id, tag), day, of.tagSpendPerDay?.[tag])
-      add(tagScope(id, tag), week, of.tagSpendPerWeek?.[tag])
-      add(tagScope(id, tag), month, of.tagSpendPerMonth?.[tag])
-    }
-  }
-  return budgets.length === 0 ? undefined : budgets
-}
-
 // ── Low balances ──
 
 // A wallet or a spend limit without room for the usual hold: a hold of the whole answer, which needs not grow, whose cap is
@@ -319,15 +291,21 @@ interface Low {
 }
 
 /** A hold beside those of running requests, or after some of them have ended. */
-async function placeBesideOthers(deps: PlaceHoldDependencies, low: Low, refused: Refused): Promise<Placed> {
-  const { admitted, dearest, asked, facts } = low
-  const { exchange } = admitted
+async function placeBesideOthers(deps: PlaceHoldDependencies, first: Low, refused: Refused): Promise<Placed> {
+  const { exchange } = first.admitted
   const { clock, rooms } = deps
   // Those who wait already came before.
-  const placed = rooms.isCrowded(asked) ? blockedOrRefused(low, refused) : await placeLowHold(deps, low, refused, alone)
+  const placed = rooms.isCrowded(first.asked)
+    ? await blockedOrRefused(deps, first, refused)
+    : await placeLowHold(deps, first, refused, alone)
   if (!(placed instanceof Blocked)) return placed
   let last = refused
+  let low = first
   const attempt: Attempt<Placed> = async (turn) => {
+    const caller = await deps.authenticate(exchange.http.headers)
+    if (caller instanceof Failure) return new Refusal(caller)
+    low = asNow(low, caller, clock)
+    const { admitted, dearest, asked, facts } = low
     const usual = turn.othersWait ? lowHold(low, low.usualTokens) : dearest.usual
     const outcome = await askLedger(deps, asked, usual, turn.othersWait ? usual.amount : dearest.required)
     if (outcome.kind === 'unavailable') return unavailable(admitted, outcome)
@@ -339,11 +317,19 @@ async function placeBesideOthers(deps: PlaceHoldDependencies, low: Low, refused:
     return await placeLowHold(deps, low, outcome, turn)
   }
   const sinceMs = clock.monotonicMs()
-  const ended = await rooms.wait(placed, attempt, exchange, patienceMs(exchange.http.headers))
+  const ended = await rooms.wait(first.asked, placed, attempt, exchange, patienceMs(exchange.http.headers))
   const waitedMs = clock.monotonicMs() - sinceMs
   // It is not the gateway's own time.
   exchange.record.waitedMs += waitedMs
   return ended instanceof Refusal ? ended : { ...ended, waitedMs }
+}
+
+/** The same request of a caller whose limits may have changed. */
+function asNow(low: Low, caller: Caller, clock: Clock): Low {
+  const { admitted, asked } = low
+  if (caller === admitted.caller) return low
+  const budgets = budgetsOf(caller, clock, admitted.exchange.record, admitted.models)
+  return { ...low, admitted: { ...admitted, caller }, asked: { ...asked, budgets } }
 }
 
 const alone: Turn = { othersWait: false, isLast: false }
@@ -360,7 +346,7 @@ async function placeLowHold(
     const free = freeOf(deps, asked, last)
     const { amount: spendable, of } = spendableOf(last)
     const cap = capWithin(low, free, { ...turn, isAlone: free === spendable })
-    if (cap === undefined) return blockedOrRefused(low, last)
+    if (cap === undefined) return await blockedOrRefused(deps, low, last)
     const hold = lowHold(low, cap)
     const outcome = await askLedger(deps, asked, hold, hold.amount)
     if (outcome.kind === 'held') {
@@ -368,17 +354,28 @@ async function placeLowHold(
     }
     if (outcome.kind === 'unavailable') return unavailable(admitted, outcome)
     // Another one was faster.
-    if (freeOf(deps, asked, outcome) >= free) return blockedOrRefused(low, outcome)
+    if (freeOf(deps, asked, outcome) >= free) return await blockedOrRefused(deps, low, outcome)
     last = outcome
   }
 }
 
-function blockedOrRefused(low: Low, refused: Refused): Refusal | Blocked<Refusal> {
+async function blockedOrRefused(
+  { ledger }: PlaceHoldDependencies,
+  low: Low,
+  refused: Refused,
+): Promise<Refusal | Blocked<Refusal>> {
   const { admitted, dearest, asked, facts } = low
   const needed = lesser(dearest.required, lowHold(low, smallestCap(facts)).amount)
-  const refusal = refusalOf(admitted, refused, needed)
-  if (needed > spendableOf(refused).amount) return refusal
-  return new Blocked(roomOf(asked, refused), refusal)
+  const spendable = spendableOf(refused).amount
+  const leavesInMs =
+    refused.kind === 'over budget' && isRolling(refused.window) && needed > spendable
+      ? await ledger.leavesInMs(refused.scopeId, refused.window, refused.spent + needed - refused.cap)
+      : undefined
+  const refusal = refusalOf(admitted, refused, needed, leavesInMs)
+  if (needed > spendable) return refusal
+  const wanted = lowHold(low, low.usualTokens).amount
+  // A request that needs more than half of it may be passed, or one key could stop all others of its workspace.
+  return new Blocked(roomOf(asked, refused), refusal, 2n * wanted > spendable ? zeroNano : wanted)
 }
 
 /** What neither requests hold nor streams were promised of the wallet or the spend limit that refused. */
@@ -428,7 +425,7 @@ function lowTerms(
     content.recalledBytes
   const { promptBytes, mayHaveMoreThanText } = content
   const session = sessionOf(admitted, model)
-  const bySize = expectedTokens(admitted, model, ratios)
+  const bySize = Math.max(...admitted.models.map((each) => expectedTokens(admitted, each, ratios)))
   const continued =
     session === undefined ? undefined : turns.take(session, promptBytes, tokensPerByte(ratios.of(model.id)))
   const expected =
@@ -436,8 +433,11 @@ function lowTerms(
   // The turn before says nothing about images and documents that were added since.
   const expectedInput = Math.max(expected?.inputTokens ?? 0, mayHaveMoreThanText ? bySize : 0)
   const isExpected = expected !== undefined && expectedInput < strict
+  // What was the dearest for a step need not be it for the whole answer.
+  const [longest = dearest.facts, ...others] = [...(dearest.factsByModel?.values() ?? [])].sort((a, b) => b.cap - a.cap)
   const facts: HoldFacts = {
-    ...dearest.facts,
+    ...longest,
+    ...(others.length > 0 && { others }),
     holdsWholeCap: true,
     minCap: minCapOf(admitted),
     cachedTokens: isExpected ? expected.cachedTokens : 0,
@@ -491,14 +491,17 @@ function minCapOf({ exchange, content }: Admitted): number {
 
 // ── Refusals ──
 
-function refusalOf(admitted: Admitted, refused: Refused, needed: Nano): Refusal {
+/** `leavesInMs`: until enough has left a rolling window. */
+function refusalOf(admitted: Admitted, refused: Refused, needed: Nano, leavesInMs: number | undefined): Refusal {
   const { exchange, caller, limits } = admitted
   const isInFlight = needed <= spendableOf(refused).amount
   if (refused.kind === 'insufficient') return new Refusal(insufficient(caller, refused, needed, isInFlight), limits)
   const retryMs = isInFlight ? inFlightRetryMs : undefined
-  const failure = overBudget(caller, refused, needed, { now: exchange.record.startedAt, retryMs })
+  const now = exchange.record.startedAt
+  const endsAt = leavesInMs === undefined ? (windowEnd(refused.window) ?? now) : now + leavesInMs
+  const failure = overBudget(caller, refused, needed, { now, endsAt, retryMs })
   if (isInFlight) return new Refusal(failure, limits)
-  return new Refusal(failure, { ...limits, spend: { ...spendState(refused), isReached: true } })
+  return new Refusal(failure, { ...limits, spend: { ...spendState(refused, now), isReached: true } })
 }
 
 function insufficient(caller: Caller, refused: Insufficient, needed: Nano, isInFlight: boolean): Failure {
@@ -526,19 +529,20 @@ export function cannotCharge(retryAfterMs: number): Failure {
 
 /** `retryMs`: set if only running requests are in the way, one of which may end soon. */
 function overBudget(
-  { keyName, limits }: Caller,
+  { keyName, limits, person, groups = [] }: Caller,
   { scopeId, window, spent, held, cap }: OverBudget,
   needed: Nano,
-  { now, retryMs }: { readonly now: number; readonly retryMs: number | undefined },
+  { now, endsAt, retryMs }: { readonly now: number; readonly endsAt: number; readonly retryMs: number | undefined },
 ): Failure {
-  const { owner: ownerId, user, tag } = splitScope(scopeId)
-  const scope = limits.find(({ id }) => id === ownerId)
-  const isWithin = user !== undefined || tag !== undefined
+  const limited = parseScope(scopeId)
+  const scope = limits.find(({ id }) => id === limited.owner)
   const holder = scope ? `${scopeTitles[scope.kind]} "${scope.name}"` : `Key "${keyName}"`
-  const subject = user !== undefined ? `End user ${user}` : tag !== undefined ? `The tag ${tag}` : holder
-  const owner = scope && isWithin ? ` (limit of ${scope.kind} "${scope.name}")` : ''
-  const period = periodOf(window)
-  const limit = `$${formatUsd(cap)} per ${period}${owner}`
+  const label = limited.name === person?.id ? person?.email : groups.find(({ id }) => id === limited.name)?.name
+  const subject = scopeTitle(limited, label) || (limited.models ? `${holder} with ${limited.models}` : holder)
+  const owner = scope && subject !== holder ? ` (limit of ${scope.kind} "${scope.name}")` : ''
+  const rolls = isRolling(window)
+  const period = rolls ? `any ${window}` : periodOf(window)
+  const limit = `$${formatUsd(cap)} ${rolls ? 'in' : 'per'} ${period}${owner}`
   const metadata = {
     reason: retryMs === undefined ? 'limit' : 'in_flight',
     limit: formatUsd(cap),
@@ -550,9 +554,11 @@ function overBudget(
     const message = `${subject} has used $${formatUsd(spent)} of ${limit}, and running requests hold $${formatUsd(held)}; this one needs at least $${metadata.needed}. Retry in ${retryMs / 1000} s.`
     return new Failure('LIMIT_EXCEEDED', message, { retryAfterMs: retryMs, shouldRetry: true, metadata })
   }
-  const retryAfterMs = Math.max(1000, (windowEnd(window) ?? now) - now)
+  const retryAfterMs = Math.max(1000, endsAt - now)
   const used = formatUsd((spent + held) as Nano)
-  const message = `${subject} has used $${used} of ${limit}; this request needs at least $${metadata.needed}. The ${period} ends in ${duration(retryAfterMs)} (UTC). Raise the limit: console → ${limitPage(scope)}, or \`tollgate limits put\`.`
+  const wait = duration(retryAfterMs)
+  const ending = rolls ? `Enough of it is over in ${wait}.` : `The ${period} ends in ${wait} (UTC).`
+  const message = `${subject} has used $${used} of ${limit}; this request needs at least $${metadata.needed}. ${ending} Raise the limit: console → ${limitPage(scope)}, or \`tollgate limits put\`.`
   // The official clients handle waits this long differently, so `x-should-retry` turns off their automatic retry.
   return new Failure('LIMIT_EXCEEDED', message, {
     retryAfterMs,

@@ -147,6 +147,7 @@ export async function settle(
   record.charge = quote.quoted
   record.chargeUsd = quote.quotedUsd
   record.upstreamCost = upstreamCostOf(candidate, usage)
+  record.costVersion = candidate.isOwn ? ownCost : candidate.route.costVersion
   record.cacheSaved = meter.cacheSaved(usage)
   record.priceVersion = meter.priceVersion
   record.held = hold.heldBeforeCost
@@ -154,7 +155,7 @@ export async function settle(
   exchange.mayBeCharged = true
   let outcome: SettleOutcome
   try {
-    outcome = await hold.settle(quote, (charge) => chargedRequestRow(record, charge))
+    outcome = await hold.settle(quote, (charge) => chargedRequestRow(record, charge), record.model)
   } catch (error) {
     // Counts as unknown, whatever the error says.
     exchange.hasEnded = false
@@ -176,6 +177,9 @@ export async function settle(
   release(deps, exchange)
   return { unsettled }
 }
+
+/** In place of the version of a cost: the provider bills the workspace. */
+const ownCost = 'own'
 
 /** A workspace pays for calls on its own credential itself. undefined = unknown. */
 function upstreamCostOf({ route, isOwn }: Candidate, usage: Usage): Nano | undefined {
@@ -291,7 +295,7 @@ async function storeAnswer(
   try {
     await idempotencyKeys.complete(key, answer)
   } catch (error) {
-    log.warn('an answer could not be kept for its idempotency key', { error: String(error) })
+    log.warn('an answer could not be kept for its idempotency key yet', { error: String(error) })
   }
 }
 

@@ -21,7 +21,7 @@ export interface Admitted {
   readonly content: Content
   /** The requested model. A candidate names the one that it serves. */
   readonly model: OfferedModel
-  /** The models of all candidates: several if the caller named fallbacks. */
+  /** The models of all candidates: several if the caller or the operator named fallbacks. */
   readonly models: readonly OfferedModel[]
   /** The routes that are tried, best first. */
   readonly plan: HealthPlan<Candidate>

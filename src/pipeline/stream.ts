@@ -198,8 +198,9 @@ class Pump implements AnswerStream, Watched {
     const { unsettled, chargeUsd } = await this.#input.settle(end, this.#stream)
     const { surface, record } = this.#held.exchange
     const sent = unsettled ?? (failure && withCost(failure, chargeUsd))
-    const last = sent === undefined ? relay?.terminal : surface.renderStreamFailure(sent, record.id, relay?.numbering)
-    sink.end(last)
+    const names = { model: record.model ?? '', createdSeconds: Math.floor(record.startedAt / 1000) }
+    if (sent) sink.end(surface.renderStreamFailure(sent, record.id, relay?.numbering, names))
+    else sink.end(relay && surface.streamEnd ? Buffer.concat([relay.terminal, surface.streamEnd]) : relay?.terminal)
     const paused = this.#deps.reach('after_terminal')
     if (paused) await paused
   }

@@ -236,7 +236,7 @@ describe('the operator', () => {
     ...new RequestRecord('req_1', 0, '/v1/messages'),
     model: 'acme/model',
     notes: ['ended with "stop"', 'implausible usage: …'],
-    implausibleUsage: 'output',
+    implausible: { count: 'output' as const, reported: 1 },
   }
   const routeOf = (upstreamModel: string) =>
     ({ health: {}, provider: { id: 'acme' }, route: { upstreamModel } }) as unknown as Candidate
@@ -255,7 +255,7 @@ describe('the operator', () => {
 
   test('is not warned about plausible usage', () => {
     const { warn, lines } = open()
-    warn({ ...record, implausibleUsage: undefined }, routeOf('first'))
+    warn({ ...record, implausible: undefined }, routeOf('first'))
     expect(lines).toEqual([])
   })
 })

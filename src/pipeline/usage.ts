@@ -218,8 +218,8 @@ interface WarningDependencies {
 /** Logs implausible usage at most once an hour for each route; the metric counts every case. */
 export function createImplausibleWarnings({ log, clock }: WarningDependencies): WarnImplausible {
   const warnedAtMs = new WeakMap<Candidate['health'], number>()
-  return ({ id, model, notes, implausibleUsage }, { health, provider, route }) => {
-    if (implausibleUsage === undefined) return
+  return ({ id, model, notes, implausible }, { health, provider, route }) => {
+    if (implausible === undefined) return
     const nowMs = clock.monotonicMs()
     const last = warnedAtMs.get(health)
     if (last !== undefined && nowMs - last < warnEveryMs) return

@@ -33,7 +33,11 @@ async function sentTo(endpoint: Endpoint, credential: string | undefined): Promi
 }
 
 function endpointWith(auth: AuthScheme): Endpoint {
-  const sign = createSign(auth, { clock: systemClock, operator: undefined })
+  const sign = createSign(auth, {
+    clock: systemClock,
+    operator: undefined,
+    identity: { settings: {}, instance: undefined },
+  })
   return { dialect: 'openai-chat', baseUrl: 'https://acme.example', auth, ...(sign && { sign }) }
 }
 
@@ -81,8 +85,8 @@ test.each(['bearer', 'sigv4'] as const)('without a credential %s adds nothing', 
 
 describe('every built-in provider', () => {
   const settings = (names: readonly string[]) => names.map((name) => [name, new Secret(`${name.toLowerCase()}-value`)])
-  const opened = builtInProviders.flatMap(({ id, variable, needs = [] }) => {
-    const keys: Record<string, Secret> = Object.fromEntries(settings([variable, ...needs]))
+  const opened = builtInProviders.flatMap(({ id, variable, keyNeeds = [], needs = [] }) => {
+    const keys: Record<string, Secret> = Object.fromEntries(settings([variable, ...keyNeeds, ...needs]))
     const input = {
       entries: [],
       keys,

@@ -53,8 +53,8 @@ export const sendBySocket: Send = (target, request) => {
 
 // A stray response, which nobody asked for, would go to whoever sends the next request on its connection. Requests with
 // different credentials therefore never share a connection; a connection rests before it is used again, so that a response
-// that follows another at once is noticed; and a host that has sent one gets no second request on any connection
-// (docs/security.md).
+// that follows another at once is noticed, and longer at a host that is not known yet, for one that comes later; and a host
+// that has sent one gets no second request on any connection (docs/security.md).
 
 /** A host that has sent stray bytes gets one request per connection for so long. */
 export const distrustMs = 60 * 60 * 1000
@@ -68,6 +68,8 @@ export const strayCounts: ReadonlyMap<string, number> = strays
 class Host {
   readonly #pools = new Map<string, Pool>()
   #distrustedUntilMs = Number.NEGATIVE_INFINITY
+  /** How many connections have rested without a stray byte. */
+  #rests = 0
 
   constructor(
     readonly target: Target,
@@ -88,7 +90,16 @@ class Host {
     return systemClock.monotonicMs() >= this.#distrustedUntilMs
   }
 
+  get restMs(): number {
+    return this.#rests < firstRests ? firstRestMs : restMs
+  }
+
+  rested(connections: number): void {
+    this.#rests += connections
+  }
+
   receivedStray(): void {
+    this.#rests = 0
     this.#distrustedUntilMs = systemClock.monotonicMs() + distrustMs
     for (const pool of this.#pools.values()) pool.closeIdle()
     const { host } = this.target
@@ -108,7 +119,10 @@ const idleMax = 256
 /** Connection attempts cannot be cancelled; at most this many may continue after their requests were aborted. */
 const leftDialsMax = 64
 /** A connection rests for one to two of these. */
-export const restMs = 10
+const restMs = 10
+/** The same until so many connections to the host have rested. */
+export const firstRestMs = 200
+const firstRests = 20
 
 /** The connections to one host with one credential: idle ones, attempts, and the requests that wait for one. */
 class Pool {
@@ -155,14 +169,15 @@ class Pool {
       return connection.close()
     connection.rest()
     this.#tired.add(connection)
-    this.#restTimer ??= setTimeout(this.#endRest, restMs).unref()
+    this.#restTimer ??= setTimeout(this.#endRest, this.host.restMs).unref()
   }
 
   readonly #endRest = (): void => {
     const rested = this.#resting
+    this.host.rested(rested.size)
     this.#resting = this.#tired
     this.#tired = new Set()
-    this.#restTimer = this.#resting.size > 0 ? setTimeout(this.#endRest, restMs).unref() : undefined
+    this.#restTimer = this.#resting.size > 0 ? setTimeout(this.#endRest, this.host.restMs).unref() : undefined
     for (const connection of rested) {
       const call = this.#waiting.find(({ isFresh }) => !isFresh)
       if (call) remove(this.#waiting, call)

@@ -1,12 +1,15 @@
-// How a provider's credential is sent: in a header, or by schemes that do not send it (AWS Signature Version 4, Google access
+// How a provider's credential is sent: in a header, or by schemes that do not send it (AWS Signature Version 4, access
 // tokens). Also checks what a workspace may store as its own credential.
 
 import { createHash, createHmac } from 'node:crypto'
 import type { Clock } from '../kernel/clock.ts'
+import { assert } from '../kernel/failure.ts'
 import type { Secret } from '../kernel/secret.ts'
 import { apiKeyFault } from '../tenancy/credentials.ts'
-import { AccessTokens, readOwnKeyFile } from './google-tokens.ts'
-import type { AuthScheme, Endpoint, Proof, Sign, SigningScheme, UnsignedRequest } from './provider.ts'
+import { AccessTokens } from './access-tokens.ts'
+import { cloudOf, exchangeIdentity, type IdentityPlace } from './cloud-identities.ts'
+import { createGoogleExchange, readOwnKeyFile } from './google-tokens.ts'
+import type { AuthScheme, Endpoint, HeaderScheme, Proof, Sign, SigningScheme, UnsignedRequest } from './provider.ts'
 
 type Headers = Readonly<Record<string, string>>
 
@@ -19,7 +22,7 @@ interface KnownHeaders {
 /** The last headers of each endpoint. Most calls to it have the same, and the pool checks and encodes each record once. */
 const lastHeaders = new WeakMap<Endpoint, KnownHeaders>()
 
-/** The headers of a call: those of its dialect, ours, and the credential if the scheme sends it in a header. */
+/** The headers of a call: those of its dialect, ours, and the credential if the scheme sends it in a header and nothing signs. */
 export function headersWith(apiKey: Secret | undefined, endpoint: Endpoint, dialectHeaders: Headers): Headers {
   const last = lastHeaders.get(endpoint)
   if (last?.dialectHeaders === dialectHeaders && last.apiKey === apiKey) return last.headers
@@ -30,13 +33,23 @@ export function headersWith(apiKey: Secret | undefined, endpoint: Endpoint, dial
     'accept-encoding': 'identity',
     'user-agent': 'tollgate',
   }
-  const { auth } = endpoint
-  if (apiKey && auth === 'bearer') headers.authorization = `Bearer ${apiKey.reveal()}`
-  // These schemes are named after their header.
-  if (apiKey && (auth === 'x-api-key' || auth === 'x-goog-api-key' || auth === 'api-key'))
-    headers[auth] = apiKey.reveal()
+  if (apiKey && !endpoint.sign) Object.assign(headers, headerProof(endpoint.auth, apiKey))
   lastHeaders.set(endpoint, { apiKey, dialectHeaders, headers })
   return headers
+}
+
+const headerSchemes: ReadonlySet<AuthScheme> = new Set<HeaderScheme>([
+  'bearer',
+  'x-api-key',
+  'x-goog-api-key',
+  'api-key',
+])
+
+/** The header that sends the credential as it is; empty for schemes that do not. */
+function headerProof(auth: AuthScheme, apiKey: Secret): Proof {
+  if (auth === 'bearer') return { authorization: `Bearer ${apiKey.reveal()}` }
+  // These schemes are named after their header.
+  return headerSchemes.has(auth) ? { [auth]: apiKey.reveal() } : {}
 }
 
 // Schemes that do not send the credential.
@@ -44,6 +57,8 @@ export function headersWith(apiKey: Secret | undefined, endpoint: Endpoint, dial
 export interface SigningInput {
   readonly clock: Clock
   readonly operator: Secret | undefined
+  /** Where the identity of this process comes from, if it is the operator's credential. */
+  readonly identity: IdentityPlace
 }
 
 const schemes: Readonly<Record<SigningScheme, (input: SigningInput) => Sign>> = {
@@ -56,19 +71,43 @@ const schemes: Readonly<Record<SigningScheme, (input: SigningInput) => Sign>> = 
     }
   },
   'google-oauth': (input) => {
-    const tokens = new AccessTokens(input)
-    const proofOf = (token: string): Proof => ({ authorization: `Bearer ${token}` })
-    const sign: Sign = async (_, credential) => proofOf(await tokens.tokenFor(credential))
+    const tokens = new AccessTokens({ ...input, exchange: createGoogleExchange(input) })
+    const sign: Sign = async (_, credential) => bearerProof(await tokens.tokenFor(credential))
     return Object.assign(sign, {
       refused: (credential: Secret, { authorization }: Proof) =>
-        tokens.drop(credential, (token) => proofOf(token).authorization === authorization),
+        tokens.drop(credential, (token) => bearerProof(token).authorization === authorization),
     })
   },
 }
 
+function bearerProof(token: string): Proof {
+  return { authorization: `Bearer ${token}` }
+}
+
 /** undefined = the scheme does not sign. */
 export function createSign(auth: AuthScheme, input: SigningInput): Sign | undefined {
-  return Object.hasOwn(schemes, auth) ? schemes[auth as SigningScheme](input) : undefined
+  const usual = Object.hasOwn(schemes, auth) ? schemes[auth as SigningScheme](input) : undefined
+  return cloudOf(input.operator) === undefined ? usual : signByIdentity(auth, input, usual)
+}
+
+/** The operator's calls by the identity of this process; those with a workspace's own credential as usual. */
+function signByIdentity(auth: AuthScheme, input: SigningInput, usual: Sign | undefined): Sign {
+  const { clock, operator, identity } = input
+  const cloud = cloudOf(operator)
+  assert(cloud !== undefined, 'the operator has an identity')
+  const tokens = new AccessTokens({ ...input, exchange: () => exchangeIdentity(cloud, identity, clock) })
+  const sign: Sign = async (request, credential) => {
+    if (credential !== operator) return await (usual?.(request, credential) ?? headerProof(auth, credential))
+    const token = await tokens.tokenFor(credential)
+    const pair = cloud === 'aws' ? parseAwsCredential(token) : undefined
+    return pair ? signAws(request, pair, { epochMs: clock.now() }) : bearerProof(token)
+  }
+  return Object.assign(sign, {
+    refused(credential: Secret, proof: Proof) {
+      if (credential !== operator) return usual?.refused?.(credential, proof)
+      tokens.drop(credential, (token) => cloud === 'aws' || bearerProof(token).authorization === proof.authorization)
+    },
+  })
 }
 
 // Credentials of workspaces. Most are a key that one header carries; Google's scheme takes a key file.

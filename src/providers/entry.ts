@@ -5,6 +5,7 @@ import { z } from 'zod'
 import type { TargetRules } from '../dialects/canonical/target-rules.ts'
 import { type DialectId, dialectIds } from '../dialects/dialect.ts'
 import type { Secret } from '../kernel/secret.ts'
+import { identityCredentials } from './cloud-identities.ts'
 import { builtInProviders, invokedClaude } from './data/built-in.ts'
 import type { AuthScheme, Endpoint } from './provider.ts'
 import { sandboxId } from './sandbox/transport.ts'
@@ -81,9 +82,12 @@ export const providerEntrySchema = z
     api_key: z
       .string({ error: keyExpected })
       .min(1, { error: keyExpected })
+      .refine((text) => !text.startsWith('identity:') || identityCredentials.includes(text), {
+        error: `expected ${identityCredentials.join(', ')}, for the identity that this cloud gives the process`,
+      })
       .optional()
       .describe(
-        `The credential: \${VARIABLE}, file:/path, or the key itself. For bedrock an API key, or ID:SECRET[:SESSION_TOKEN] to sign with.`,
+        `The credential: \${VARIABLE}, file:/path, or the key itself. For bedrock an API key, or ID:SECRET[:SESSION_TOKEN] to sign with. ${identityCredentials.join(', ')}: the identity that the cloud gives this process.`,
       ),
     output_cap: z
       .enum(outputCapNames, { error: `expected ${outputCapNames.join(' or ')}` })

@@ -5,9 +5,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createJumpClock } from '../../test/parts/jump-clock.ts'
 import { Secret } from '../kernel/secret.ts'
+import { AccessTokens } from './access-tokens.ts'
 import { callEndpoint, isBadCredential, isUnreachable } from './call-endpoint.ts'
 import { createSign } from './credentials.ts'
-import { AccessTokens, usualTokenUrl } from './google-tokens.ts'
+import { createGoogleExchange, usualTokenUrl } from './google-tokens.ts'
 import type { Endpoint, UpstreamRequest } from './provider.ts'
 
 const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
@@ -39,8 +40,11 @@ afterAll(async () => {
 
 function open(operator: Secret) {
   const clock = createJumpClock()
-  return { clock, tokens: new AccessTokens({ clock, operator }) }
+  const input = { clock, operator }
+  return { clock, tokens: new AccessTokens({ ...input, exchange: createGoogleExchange(input) }) }
 }
+
+const noIdentity = { settings: {}, instance: undefined }
 
 const partOf = (jwt: string, at: number): unknown =>
   JSON.parse(Buffer.from(jwt.split('.')[at] ?? '', 'base64url').toString())
@@ -66,14 +70,16 @@ test('a signed claim is exchanged for a token', async () => {
   expect(isSigned).toBe(true)
 })
 
-test('a token serves every call until five minutes before its end', async () => {
+test('a token is renewed five minutes before its end, while calls go on with it', async () => {
   const operator = new Secret(JSON.stringify(keyFile))
   const { clock, tokens } = open(operator)
   await tokens.tokenFor(operator)
   clock.jump(3299)
   expect(await tokens.tokenFor(operator)).toBe('token-1')
+  expect(forms).toHaveLength(1)
   clock.jump(1)
-  expect(await tokens.tokenFor(operator)).toBe('token-2')
+  expect(await tokens.tokenFor(operator)).toBe('token-1')
+  while ((await tokens.tokenFor(operator)) !== 'token-2') await Bun.sleep(1)
   expect(forms).toHaveLength(2)
 })
 
@@ -89,7 +95,7 @@ test('a token that was refused is not used again, and a later one stays', async 
 
 test('the scheme drops the token of a proof that was refused', async () => {
   const operator = new Secret(JSON.stringify(keyFile))
-  const sign = createSign('google-oauth', { clock: createJumpClock(), operator })
+  const sign = createSign('google-oauth', { clock: createJumpClock(), operator, identity: noIdentity })
   const request = { url: 'https://host.example/x', headers: {}, body: new Uint8Array(0) }
   const first = await sign?.(request, operator)
   expect(first).toEqual({ authorization: 'Bearer token-1' })
@@ -111,7 +117,7 @@ test('a call that is aborted does not wait for the exchange, which goes on for t
   const issued = Promise.withResolvers<Response>()
   answer = () => issued.promise
   const operator = new Secret(JSON.stringify(keyFile))
-  const sign = createSign('google-oauth', { clock: createJumpClock(), operator })
+  const sign = createSign('google-oauth', { clock: createJumpClock(), operator, identity: noIdentity })
   const endpoint: Endpoint = {
     dialect: 'gemini',
     baseUrl: 'https://host.example',

@@ -1,14 +1,12 @@
-// Access tokens of Google service accounts: the key file, the signed claim, and its exchange. A token is requested once, shared
-// by all calls and renewed before it ends. If no token can be had, the call fails before anything is sent, so that another
-// route is tried. Errors distinguish a bad credential from an unavailable issuer, so that one bad key does not count
-// against everyone, and never repeat any part of a key file.
+// Google's credentials and their exchange for access tokens: the key file of a service account and its signed claim, and the
+// configuration of a federated identity. Errors never repeat any part of a file.
 
-import { createHash, createPrivateKey, sign } from 'node:crypto'
+import { createPrivateKey, sign } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { parseRecord, recordOf } from '../dialects/canonical/json.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { Secret } from '../kernel/secret.ts'
-import { readResponseBody } from '../wire/read-body.ts'
+import { askForJson, askIssuer, type IssuedToken, noToken } from './access-tokens.ts'
 
 export interface ServiceAccount {
   readonly email: string
@@ -99,139 +97,56 @@ function base64(text: string): string {
   return Buffer.from(text).toString('base64url')
 }
 
-// The exchange of claims for tokens.
+// The exchange of credentials for tokens.
 
-export interface AccessTokensInput {
+export interface GoogleInput {
   readonly clock: Clock
-  /** Only the operator's may be a file path, and only its token URL is used, for every workspace. */
+  /** Only the operator's may be a file path or a federated identity, and only its token URL is used, for every workspace. */
   readonly operator: Secret | undefined
 }
 
-interface Held {
-  readonly token: string
-  readonly renewAtMs: number
-}
-
-/** Renew this long before expiry, so that no token expires in flight. */
-const marginMs = 5 * 60 * 1000
-const answerBytesMax = 64 * 1024
-const exchangeMs = 10_000
-/** The issuer was too busy and did not check the claim. */
-const hurriedStatuses: ReadonlySet<number> = new Set([408, 429])
-
-/** Tokens of a kilobyte or two: 20 MB. */
-const heldMax = 10_000
-
-export class AccessTokens {
-  // By content, not by object: a workspace's credential is decrypted again every few seconds.
-  readonly #held = new Map<string, Held>()
-  readonly #running = new Map<string, Promise<Held>>()
-  readonly #names = new WeakMap<Secret, string>()
-
-  constructor(private readonly input: AccessTokensInput) {}
-
-  async tokenFor(credential: Secret): Promise<string> {
-    const name = this.#nameOf(credential)
-    const held = this.#held.get(name)
-    if (held && this.input.clock.now() < held.renewAtMs) return held.token
-    // Concurrent calls share one exchange, so none of them may abort it.
-    const running = this.#running.get(name) ?? this.#renew(name, credential)
-    this.#running.set(name, running)
-    return (await running).token
-  }
-
-  /** Drops only the refused token: of many refused calls, the last must not drop what the first has renewed. */
-  drop(credential: Secret, isRefused: (token: string) => boolean): void {
-    const name = this.#nameOf(credential)
-    const held = this.#held.get(name)
-    if (held && isRefused(held.token)) this.#held.delete(name)
-  }
-
-  /** The operator's credential and a workspace's differ even with equal text, because their token URLs may differ. */
-  #nameOf(credential: Secret): string {
-    const known = this.#names.get(credential)
-    if (known !== undefined) return known
-    const digest = createHash('sha256').update(credential.reveal()).digest('base64')
-    const name = `${credential === this.input.operator ? 'operator' : 'own'} ${digest}`
-    this.#names.set(credential, name)
-    return name
-  }
-
-  async #renew(name: string, credential: Secret): Promise<Held> {
-    try {
-      const held = await this.#exchange(await this.#accountOf(credential))
-      this.#hold(name, held)
-      return held
-    } finally {
-      this.#running.delete(name)
-    }
-  }
-
-  /** Removes expired tokens and, above the limit, the one renewed longest ago. */
-  #hold(name: string, held: Held): void {
-    const now = this.input.clock.now()
-    this.#held.delete(name)
-    this.#held.set(name, held)
-    for (const [oldest, { renewAtMs }] of this.#held) {
-      if (oldest === name || (this.#held.size <= heldMax && now < renewAtMs)) break
-      this.#held.delete(oldest)
-    }
-  }
-
-  async #accountOf(credential: Secret): Promise<ServiceAccount> {
-    if (credential === this.input.operator) return await this.#operatorsAccount(credential)
-    return { ...accountIn(credential.reveal()), tokenUrl: await this.#issuer() }
-  }
-
-  async #operatorsAccount(credential: Secret): Promise<ServiceAccount> {
+/** Exchanges the operator's credential or a workspace's key file. */
+export function createGoogleExchange({ clock, operator }: GoogleInput): (credential: Secret) => Promise<IssuedToken> {
+  const issuedAt = (token: unknown, seconds: unknown, now: number) => issued(token, now + Number(seconds ?? 0) * 1000)
+  const operatorsFile = async (credential: Secret): Promise<string> => {
     const text = credential.reveal()
-    return accountIn(text.startsWith('{') ? text : await readKeyFile(text))
+    return text.startsWith('{') ? text : await readKeyFile(text)
   }
-
   /** The token URL in a workspace's file is ignored: it could name any server in the operator's network. */
-  async #issuer(): Promise<string> {
-    const { operator } = this.input
+  const issuerUrl = async (): Promise<string> => {
     if (!operator) return usualTokenUrl
-    return await this.#operatorsAccount(operator).then(
-      ({ tokenUrl }) => tokenUrl,
-      // If the operator's file is invalid, the operator's calls fail; workspaces' calls do not need it.
-      () => usualTokenUrl,
-    )
+    // If the operator's file is invalid, the operator's calls fail; workspaces' calls do not need it.
+    const text = await operatorsFile(operator).catch(() => '')
+    return parseServiceAccount(text)?.tokenUrl ?? usualTokenUrl
   }
-
-  async #exchange(account: ServiceAccount): Promise<Held> {
-    const now = this.input.clock.now()
+  const byClaim = async (account: ServiceAccount): Promise<IssuedToken> => {
+    const now = clock.now()
     let assertion: string
     try {
       assertion = signClaim(account, Math.floor(now / 1000))
     } catch {
       throw noToken('the private key of the service account cannot be used')
     }
-    const { access_token: token, expires_in: seconds } = await askForToken(account.tokenUrl, assertion)
-    if (typeof token !== 'string') throw noToken('no access token was given')
-    const lifeMs = (typeof seconds === 'number' ? seconds : 0) * 1000
-    return { token, renewAtMs: now + Math.max(lifeMs - marginMs, 0) }
+    const body = { grant_type: 'urn:ietf:params:oauth:grant-type:jwt-bearer', assertion }
+    const answer = await askForJson({ url: account.tokenUrl, method: 'POST', body, issuer })
+    return issuedAt(answer.access_token, answer.expires_in, now)
+  }
+
+  return async (credential) => {
+    if (credential !== operator)
+      return await byClaim({ ...accountIn(credential.reveal()), tokenUrl: await issuerUrl() })
+    const text = await operatorsFile(credential)
+    const federated = parseFederation(text)
+    return federated ? await byFederation(federated, clock) : await byClaim(accountIn(text))
   }
 }
 
-/** The issuer's answer; {} if it refused the claim. */
-async function askForToken(url: string, assertion: string): Promise<Readonly<Record<string, unknown>>> {
-  try {
-    const response = await fetch(url, {
-      method: 'POST',
-      body: new URLSearchParams({ grant_type: 'urn:ietf:params:oauth:grant-type:jwt-bearer', assertion }),
-      redirect: 'manual',
-      signal: AbortSignal.timeout(exchangeMs),
-    })
-    const body = await readResponseBody(response, answerBytesMax)
-    if (response.status >= 400 && response.status < 500 && !hurriedStatuses.has(response.status)) return {}
-    if (response.status !== 200 || body === 'too-large') throw new Error('no answer from the issuer')
-    const answer: unknown = JSON.parse(new TextDecoder().decode(body))
-    return recordOf(answer)
-  } catch {
-    // Unreachable, broken, slow, failing or not JSON: says nothing about the claim.
-    throw coded('access tokens cannot be had now', 'NO_TOKEN_ISSUER')
-  }
+const issuer = "Google's token service"
+
+/** Throws `noToken` if there is none. */
+function issued(token: unknown, endsAtMs: number): IssuedToken {
+  if (typeof token !== 'string') throw noToken('no access token was given')
+  return { token, endsAtMs: Number.isFinite(endsAtMs) ? endsAtMs : 0 }
 }
 
 async function readKeyFile(path: string): Promise<string> {
@@ -248,11 +163,82 @@ function accountIn(text: string): ServiceAccount {
   return account
 }
 
-function noToken(message: string): Error {
-  return coded(message, 'NO_ACCESS_TOKEN')
+// Workload identity federation: a token of another identity provider, in a file or from a local address, is exchanged at
+// Google's Security Token Service, and the result perhaps for a token of a service account.
+// https://google.aip.dev/auth/4117, https://cloud.google.com/iam/docs/workload-identity-federation, 2026-11
+
+interface Federation {
+  readonly audience: string
+  readonly subjectTokenType: string
+  readonly tokenUrl: string
+  readonly impersonationUrl: string | undefined
+  readonly source: Readonly<Record<string, unknown>>
 }
 
-/** Coded like a network error: nothing was sent, so the next route is safe to try. */
-function coded(message: string, code: 'NO_ACCESS_TOKEN' | 'NO_TOKEN_ISSUER'): Error {
-  return Object.assign(new Error(message), { code })
+const usualStsUrl = 'https://sts.googleapis.com/v1/token'
+
+/** undefined = not a configuration of a federated identity. */
+export function parseFederation(text: string): Federation | undefined {
+  const file = parseRecord(text)
+  if (file?.type !== 'external_account') return undefined
+  const textOf = (name: string) => (typeof file[name] === 'string' ? file[name] : undefined)
+  return {
+    audience: textOf('audience') ?? '',
+    subjectTokenType: textOf('subject_token_type') ?? '',
+    tokenUrl: textOf('token_url') ?? usualStsUrl,
+    impersonationUrl: textOf('service_account_impersonation_url'),
+    source: recordOf(file.credential_source),
+  }
+}
+
+async function byFederation(federation: Federation, clock: Clock): Promise<IssuedToken> {
+  const { audience, subjectTokenType, tokenUrl, impersonationUrl } = federation
+  const now = clock.now()
+  const answer = await askForJson({
+    url: tokenUrl,
+    method: 'POST',
+    body: {
+      grant_type: 'urn:ietf:params:oauth:grant-type:token-exchange',
+      audience,
+      scope,
+      requested_token_type: 'urn:ietf:params:oauth:token-type:access_token',
+      subject_token: await subjectToken(federation),
+      subject_token_type: subjectTokenType,
+    },
+    issuer,
+  })
+  const federated = issued(answer.access_token, now + Number(answer.expires_in ?? 0) * 1000)
+  if (impersonationUrl === undefined) return federated
+  const { accessToken, expireTime } = await askForJson({
+    url: impersonationUrl,
+    method: 'POST',
+    headers: { authorization: `Bearer ${federated.token}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ scope: [scope], lifetime: `${claimSeconds}s` }),
+    issuer: "Google's service account",
+  })
+  return issued(accessToken, Date.parse(String(expireTime)))
+}
+
+/** Read again for each exchange: the platform replaces it. */
+async function subjectToken({ source }: Federation): Promise<string> {
+  const { file, url, headers } = source
+  const format = recordOf(source.format)
+  if (typeof file !== 'string' && typeof url !== 'string') {
+    throw noToken('the federated identity has neither a file nor a url as its source; others are not supported')
+  }
+  const text =
+    typeof file === 'string'
+      ? await readFile(file, 'utf8').catch(() => {
+          throw noToken('the token file of the federated identity cannot be read')
+        })
+      : await askIssuer({
+          url: String(url),
+          headers: Object.fromEntries(Object.entries(recordOf(headers)).map(([name, value]) => [name, String(value)])),
+          issuer: 'the source of the federated identity',
+          isLocal: true,
+        })
+  if (format.type !== 'json') return text.trim()
+  const token = parseRecord(text)?.[String(format.subject_token_field_name)]
+  if (typeof token !== 'string') throw noToken('the source of the federated identity has no token in the named field')
+  return token
 }

@@ -114,6 +114,9 @@ export interface Provider {
   readonly transport?: Transport
 }
 
+/** Clouds that give a process an identity, which replaces a key. */
+export type Cloud = 'aws' | 'google' | 'azure'
+
 /** Values by the name of a variable. */
 export type ProviderSettings = Readonly<Record<string, string>>
 
@@ -122,7 +125,9 @@ export interface ProviderData {
   readonly id: string
   /** The environment variable that usually holds its key; setting it switches the provider on. */
   readonly variable: string
-  /** Further variables that must be set as well: parts of addresses and of the credential. */
+  /** Further variables that must be set as well: parts of the credential. */
+  readonly keyNeeds?: readonly string[]
+  /** Parts of addresses, whatever the credential is. */
   readonly needs?: readonly string[]
   /** Further variables that may be set. */
   readonly takes?: readonly string[]
@@ -132,6 +137,8 @@ export interface ProviderData {
   readonly derived?: (settings: ProviderSettings) => ProviderSettings
   /** Values that a workspace's own credential brings, in place of the operator's. */
   readonly settingsOf?: (credential: string) => ProviderSettings
+  /** The cloud whose identity of this process is used where `variable` is not set. */
+  readonly identity?: Cloud
   /** The credential, where it is more than the value of `variable`. */
   readonly credential?: (settings: ProviderSettings) => string
 }

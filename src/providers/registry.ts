@@ -3,17 +3,20 @@
 
 import type { Clock } from '../kernel/clock.ts'
 import { Secret } from '../kernel/secret.ts'
+import { credentialOf, type IdentityPlace, identityName, identityVariables } from './cloud-identities.ts'
 import { createSign, type SigningInput } from './credentials.ts'
 import { builtInProviders } from './data/built-in.ts'
 import { endpointOfEntry, type ProviderEntry } from './entry.ts'
-import type { Endpoint, Provider, ProviderData, ProviderSettings, Transport } from './provider.ts'
+import type { Cloud, Endpoint, Provider, ProviderData, ProviderSettings, Transport } from './provider.ts'
 import { createSandboxProvider, sandboxId } from './sandbox/transport.ts'
 
 /** Ids that routes may use without an entry in the file. */
 export const builtInProviderIds: readonly string[] = [...builtInProviders.map(({ id }) => id), sandboxId]
 
-/** Every variable of a built-in provider. */
-export const providerVariables: readonly string[] = [...new Set(builtInProviders.flatMap(variablesOf))]
+/** Every variable of a built-in provider, and of the identities that platforms give. */
+export const providerVariables: readonly string[] = [
+  ...new Set([...builtInProviders.flatMap(variablesOf), ...identityVariables]),
+]
 
 export interface ProvidersInput {
   readonly entries: readonly ProviderEntry[]
@@ -26,6 +29,8 @@ export interface ProvidersInput {
   readonly clock: Clock
   /** Whether providers are called by fetch; absent = on our own sockets. */
   readonly byFetch?: boolean
+  /** The cloud whose virtual machine this is; absent = not said. */
+  readonly instanceIdentity?: Cloud | undefined
 }
 
 interface OpenInput extends SigningInput {
@@ -48,25 +53,54 @@ export function createProviders(input: ProvidersInput): ReadonlyMap<string, Prov
   return providers
 }
 
-function variablesOf({ variable, needs = [], takes = [] }: ProviderData): readonly string[] {
-  return [variable, ...needs, ...takes]
+function variablesOf({ variable, keyNeeds = [], needs = [], takes = [] }: ProviderData): readonly string[] {
+  return [variable, ...keyNeeds, ...needs, ...takes]
 }
 
 /** undefined = a variable that it needs is not set. */
-function providerFromData(data: ProviderData, { keys, clock, byFetch }: ProvidersInput): Provider | undefined {
-  const { id, variable, needs = [], credential } = data
-  const key = keys[variable]
-  if (!key || needs.some((name) => !keys[name])) return undefined
+function providerFromData(data: ProviderData, input: ProvidersInput): Provider | undefined {
+  const { keys } = input
   const settings = settingsFor(data, keys)
-  const apiKey = credential ? new Secret(credential(settings)) : key
-  const endpoints = endpointsFor(data, settings, { clock, operator: apiKey, byFetch })
-  return { id, endpoints, apiKey, source: variable }
+  const found = keyOf(data, keys) ?? identityOf(data, input)
+  if (!found) return undefined
+  const endpoints = endpointsFor(data, settings, openInput(input, found.apiKey))
+  return { id: data.id, endpoints, ...found }
+}
+
+type Credential = Required<Pick<Provider, 'apiKey' | 'source'>>
+
+function keyOf(data: ProviderData, keys: ProvidersInput['keys']): Credential | undefined {
+  const { variable, keyNeeds = [], needs = [], credential } = data
+  const key = keys[variable]
+  if (!key || [...keyNeeds, ...needs].some((name) => !keys[name])) return undefined
+  return { apiKey: credential ? new Secret(credential(settingsFor(data, keys))) : key, source: variable }
+}
+
+/** The identity of this process, where the platform gives it one and there is no key. */
+function identityOf({ identity: cloud, needs = [] }: ProviderData, input: ProvidersInput): Credential | undefined {
+  if (cloud === undefined || needs.some((name) => !input.keys[name])) return undefined
+  const source = identityName(cloud, placeOf(input))
+  return source === undefined ? undefined : { apiKey: new Secret(credentialOf(cloud)), source }
+}
+
+function placeOf({
+  keys,
+  instanceIdentity: instance,
+}: Pick<ProvidersInput, 'keys' | 'instanceIdentity'>): IdentityPlace {
+  return { settings: valuesOf(identityVariables, keys), instance }
+}
+
+function openInput(
+  { clock, byFetch, ...input }: Pick<ProvidersInput, 'keys' | 'instanceIdentity' | 'clock' | 'byFetch'>,
+  operator: Secret | undefined,
+): OpenInput {
+  return { clock, operator, byFetch, identity: placeOf(input) }
 }
 
 /** The variables that enable a built-in provider; undefined for others. */
 export function neededVariables(providerId: string): readonly string[] | undefined {
   const data = builtInProviders.find(({ id }) => id === providerId)
-  return data && [data.variable, ...(data.needs ?? [])]
+  return data && [data.variable, ...(data.keyNeeds ?? []), ...(data.needs ?? [])]
 }
 
 /**
@@ -75,9 +109,10 @@ export function neededVariables(providerId: string): readonly string[] | undefin
  */
 export function dormantEndpoints(
   providers: ReadonlyMap<string, Provider>,
-  { entries, keys, disabled = [], clock, byFetch }: Omit<ProvidersInput, 'sandboxOn' | 'sandboxTransport'>,
+  input: Omit<ProvidersInput, 'sandboxOn' | 'sandboxTransport'>,
 ): ReadonlyMap<string, readonly Endpoint[]> {
-  const open = { clock, operator: undefined, byFetch }
+  const { entries, keys, disabled = [] } = input
+  const open = openInput(input, undefined)
   const dormant = new Map<string, readonly Endpoint[]>()
   for (const data of builtInProviders) {
     if (!providers.has(data.id)) dormant.set(data.id, endpointsFor(data, settingsFor(data, keys), open))
@@ -91,7 +126,11 @@ export function dormantEndpoints(
 }
 
 function settingsFor(data: ProviderData, keys: ProvidersInput['keys']): ProviderSettings {
-  return Object.fromEntries(variablesOf(data).flatMap((name) => (keys[name] ? [[name, keys[name].reveal()]] : [])))
+  return valuesOf(variablesOf(data), keys)
+}
+
+function valuesOf(names: readonly string[], keys: ProvidersInput['keys']): ProviderSettings {
+  return Object.fromEntries(names.flatMap((name) => (keys[name] ? [[name, keys[name].reveal()]] : [])))
 }
 
 function endpointsFor(data: ProviderData, settings: ProviderSettings, input: OpenInput): readonly Endpoint[] {
@@ -105,11 +144,11 @@ function endpointsFor(data: ProviderData, settings: ProviderSettings, input: Ope
   }))
 }
 
-function providerFromEntry(entry: ProviderEntry, { sandboxTransport, clock, byFetch }: ProvidersInput): Provider {
+function providerFromEntry(entry: ProviderEntry, input: ProvidersInput): Provider {
   const { id, apiKey, source } = entry
   const endpoint = endpointOfEntry(entry)
-  if (!endpoint) return createSandboxProvider(id, source, sandboxTransport)
-  return { id, endpoints: [opened(endpoint, { clock, operator: apiKey, byFetch })], apiKey, source }
+  if (!endpoint) return createSandboxProvider(id, source, input.sandboxTransport)
+  return { id, endpoints: [opened(endpoint, openInput(input, apiKey))], apiKey, source }
 }
 
 /** The endpoint with its address filled in, and a signer if its scheme signs. */

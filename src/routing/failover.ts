@@ -513,7 +513,8 @@ export function hedgePair({ ordered, mode }: HealthPlan<Candidate>, clock: Clock
   const [first, ...others] = ordered.filter(({ refusal }) => !refusal)
   if (!first || mode === 'panic') return undefined
   const figures = first.health.latency.firstEventMs.reliable(clock.monotonicMs())
-  const second = others.find((other) => isElsewhere(first, other))
+  // Another model would be another answer at another price.
+  const second = others.find((other) => other.model === first.model && isElsewhere(first, other))
   return figures && second && { first, second, afterMs: figures.p95 }
 }
 

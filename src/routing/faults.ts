@@ -7,19 +7,21 @@ import type { Failure } from '../kernel/failure.ts'
 interface FaultRow {
   /** Whether another candidate may be tried. */
   readonly tryNext: boolean
+  /** Whether a provider that got the request probably bills the operator for it: it may have generated. An error is not billed. */
+  readonly isBilled?: true
 }
 
 export const faultTable = {
   /** No connection, or a failed TLS handshake. */
   unreachable: { tryNext: true },
   /** The connection broke before an answer. */
-  broken: { tryNext: true },
+  broken: { tryNext: true, isBilled: true },
   /** No meaningful event in time. */
-  'timed out': { tryNext: true },
+  'timed out': { tryNext: true, isBilled: true },
   /** A 5xx or similar, and responses that are not from an API: a wrong address must not stay the first choice. */
   failing: { tryNext: true },
   /** A 2xx that is not an answer: an error inside it, no content, another dialect. */
-  garbled: { tryNext: true },
+  garbled: { tryNext: true, isBilled: true },
   throttled: { tryNext: true },
   /** Our credential was refused. The caller's key is fine, so it must never read as a 401. */
   'refused our credential': { tryNext: true },
@@ -35,16 +37,21 @@ export const faultTable = {
   /** The request asks for something this route's dialect, model or host cannot serve; nothing was generated. */
   'cannot carry the request': { tryNext: true },
   /** The request's deadline came before the route's: earlier attempts used up the time. */
-  'had too little time': { tryNext: false },
+  'had too little time': { tryNext: false, isBilled: true },
   /** The client disconnected. */
-  'client left': { tryNext: false },
+  'client left': { tryNext: false, isBilled: true },
   /** The gateway stopped. */
-  'shut down': { tryNext: false },
+  'shut down': { tryNext: false, isBilled: true },
   /** Another route that was tried in parallel answered first. */
-  superseded: { tryNext: false },
+  superseded: { tryNext: false, isBilled: true },
 } as const satisfies Record<string, FaultRow>
 
 export type FaultClass = keyof typeof faultTable
+
+export function isBilled({ class: faultClass, isStale, refusal }: AttemptFault): boolean {
+  const row: FaultRow = faultTable[faultClass]
+  return row.isBilled === true && isStale !== true && refusal === undefined
+}
 
 export interface AttemptFault {
   readonly class: FaultClass

@@ -277,14 +277,12 @@ test('a snapshot has every route with its figures', () => {
   expect(platform).toEqual({
     route: route(),
     state: healthy,
-    isProven: true,
     firstEventMs: { p50: 250, p95: 250, p99: 250, samples: 1, windowMs: 3000 },
     tokensPerSecond: { p50: 50, p95: 50, p99: 50, samples: 1, windowMs: 3000 },
   })
   expect(own).toEqual({
     route: route({ credentialId: 'cred_1' }),
     state: { state: 'parked', factor: 0, waitMs: 897_000, why: 'out of quota', isGuess: true },
-    isProven: false,
     firstEventMs: undefined,
     tokensPerSecond: undefined,
   })
@@ -292,13 +290,80 @@ test('a snapshot has every route with its figures', () => {
 
 test('an answer that is not streamed shows for an hour that a route works', () => {
   const { clock, health, route } = createBench()
+  const shown = () => health.standing(route(), { id: 'acme' }).state
+  expect(shown()).toBe('unused')
   health.recordOk(route(), clock.monotonicMs())
-  const isProven = () => health.snapshot().map((reading) => reading.isProven)
-  expect(isProven()).toEqual([true])
+  expect(shown()).toBe('available')
   clock.jump(3600)
-  expect(isProven()).toEqual([true])
+  expect(shown()).toBe('available')
   clock.jump(1)
-  expect(isProven()).toEqual([false])
+  expect(shown()).toBe('unused')
+})
+
+test('a route that failed is shown as failing until it answers, however long that takes', () => {
+  const { clock, health, route, fail } = createBench()
+  const shown = () => health.standing(route(), { id: 'acme' })
+  health.recordOk(route(), clock.monotonicMs())
+  clock.jump(1)
+  fail(route(), 'timed out')
+  expect(shown()).toEqual({ state: 'failing', why: 'timed out' })
+  for (let n = 0; n < 4; n++) fail(route(), 'failing')
+  expect(shown()).toEqual({ state: 'cooldown', why: 'failing' })
+  // The cooldown is over after 15 s and nobody has asked since.
+  clock.jump(86_400)
+  expect(shown()).toEqual({ state: 'failing', why: 'failing' })
+  health.recordOk(route(), clock.monotonicMs())
+  expect(shown()).toEqual({ state: 'recovering' })
+  fail(route(), 'failing')
+  clock.jump(600)
+  for (let n = 0; n < 3; n++) health.recordOk(route(), clock.monotonicMs())
+  clock.jump(30)
+  expect(shown()).toEqual({ state: 'available' })
+  // An attempt that began before an answer says nothing newer than it.
+  health.recordFault(route(), clock.monotonicMs() - 60_000, attemptFault('timed out'))
+  expect(shown()).toEqual({ state: 'available' })
+  health.recordInterrupted(route(), clock.monotonicMs(), 'broken')
+  expect(shown()).toEqual({ state: 'failing', why: 'broken' })
+})
+
+test('a paused route is shown as failing after the pause, and one that answers inside the gateway as simulated', () => {
+  const { clock, health, route, fail } = createBench()
+  const shown = (ignoresHealth = false) => health.standing(route(), { id: 'acme', ignoresHealth })
+  fail(route(), 'refused our credential')
+  expect(shown()).toEqual({ state: 'paused', why: 'refused our credential' })
+  expect(shown(true)).toEqual({ state: 'simulated' })
+  clock.jump(61)
+  expect(shown()).toEqual({ state: 'failing', why: 'refused our credential' })
+  // The caller's own mistakes say nothing about the route.
+  health.recordOk(route(), clock.monotonicMs())
+  fail(route(), "caller's fault")
+  expect(shown()).toEqual({ state: 'available' })
+})
+
+test('a failed connection test counts for every route of the provider, until it answers or passes a test', () => {
+  const { clock, health, route, fail } = createBench()
+  const unused = () => health.standing(undefined, { id: 'acme' })
+  const shown = () => health.standing(route(), { id: 'acme' })
+  health.recordOk(route(), clock.monotonicMs())
+  clock.jump(1)
+  health.recordTest('acme', 'unreachable')
+  expect(shown()).toEqual({ state: 'failing', why: 'unreachable' })
+  expect(unused()).toEqual({ state: 'failing', why: 'unreachable' })
+  expect(health.standing(undefined, { id: 'bolt' })).toEqual({ state: 'unused' })
+  clock.jump(1)
+  health.recordOk(route(), clock.monotonicMs())
+  expect(shown()).toEqual({ state: 'available' })
+  expect(unused()).toEqual({ state: 'failing', why: 'unreachable' })
+  health.recordTest('acme', undefined)
+  expect(unused()).toEqual({ state: 'unused' })
+  // A key that was refused is accepted again: the pause of up to an hour ends.
+  fail(route(), 'refused our credential')
+  health.recordTest('acme', undefined)
+  expect(shown()).toEqual({ state: 'available' })
+  // That the key is accepted does not show that a failing model answers.
+  fail(route(), 'timed out')
+  health.recordTest('acme', undefined)
+  expect(shown()).toEqual({ state: 'failing', why: 'timed out' })
 })
 
 describe('the only route, in a cooldown of our own guess', () => {

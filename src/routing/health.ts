@@ -2,6 +2,7 @@
 // is local to the process and is lost on restart. Nothing here calls a provider.
 
 import type { Clock } from '../kernel/clock.ts'
+import type { Provider } from '../providers/provider.ts'
 import { onlyRoute } from '../telemetry/request-record.ts'
 import type { AttemptFault, FaultClass } from './faults.ts'
 import { firstEventLimitMs, type Quantiles, sampleAgeMaxMs } from './latency.ts'
@@ -16,6 +17,7 @@ import {
   isRepeatedUnexplained429,
   namesThrottle,
   parkedState,
+  platformCredential,
   type RouteHealth,
   type RouteNames,
   type RouteState,
@@ -71,12 +73,26 @@ export interface HealthNotice {
   readonly waitMs: number
 }
 
+/**
+ * The state of a route as every page, the API and the command line show it. `failing`: the latest attempt or connection test
+ * failed, and the route is still tried; `unused`: nothing in the last hour shows how it is.
+ */
+export interface Standing {
+  readonly state: 'available' | 'recovering' | 'failing' | 'cooldown' | 'paused' | 'unused' | 'simulated'
+  /** What was wrong with the latest attempt or test; absent = nothing. */
+  readonly why?: string
+}
+
+/** Of the operator's key at a provider. */
+interface FailedTest {
+  readonly why: string
+  readonly atMs: number
+}
+
 export interface RouteReading {
   /** Its base URL is for operators only. */
   readonly route: RouteHealth
   readonly state: RouteState
-  /** It answered in the last hour, streamed or not. */
-  readonly isProven: boolean
   /** undefined = no streamed answer in the last hour. */
   readonly firstEventMs: Quantiles | undefined
   readonly tokensPerSecond: Quantiles | undefined
@@ -90,6 +106,15 @@ const onlyRouteReasons: readonly string[] = [onlyRoute]
 export function createHealth(deps: HealthDependencies) {
   const { clock, random } = deps
   const routes = createRoutes()
+  /** By provider; a test that passes removes its entry. */
+  const failedTests = new Map<string, FailedTest>()
+
+  /** Whether the attempt is the latest one whose outcome says something about the route. */
+  function judge(route: RouteHealth, startedMs: number, fault: FaultClass | undefined): void {
+    if (startedMs < route.judgedMs) return
+    route.judgedMs = startedMs
+    route.fault = fault
+  }
 
   function notice(route: RouteHealth, what: HealthNotice['what'], why: FaultClass | undefined): void {
     deps.onNotice?.({ route, what, why, waitMs: routeState(route, clock.monotonicMs()).waitMs ?? 0 })
@@ -112,6 +137,11 @@ export function createHealth(deps: HealthDependencies) {
     // No notice for rate limits, because they come and go all day.
     if (isNamed || !isRepeatedUnexplained429(route.throttle, reason)) route.throttle.start(reason, clock.monotonicMs())
     else park(route, route.throttle, { ...reason, why: 'out of quota' })
+  }
+
+  function renewCredential(owner: Pick<RouteNames, 'providerId' | 'credentialId'>): void {
+    if (owner.credentialId === platformCredential) failedTests.delete(owner.providerId)
+    routes.renewCredential(owner, clock.monotonicMs())
   }
 
   return {
@@ -151,6 +181,7 @@ export function createHealth(deps: HealthDependencies) {
     recordOk(route: RouteHealth, startedMs: number, firstEventMs?: number): void {
       const nowMs = clock.monotonicMs()
       route.answeredMs = startedMs
+      judge(route, startedMs, undefined)
       if (firstEventMs !== undefined) route.latency.firstEventMs.add(firstEventMs, nowMs)
       route.credential.recordSuccess(startedMs)
       route.throttle.recordSuccess(startedMs)
@@ -171,11 +202,14 @@ export function createHealth(deps: HealthDependencies) {
       if (why === 'timed out' && silentMs !== undefined) route.latency.firstEventMs.add(silentMs, clock.monotonicMs())
       // A slip of the model depends on the prompt: a caller who provokes one must not eject a route. A stale pooled socket says
       // nothing about the provider; the replay over a fresh connection does.
-      if (effect === 'fault' && !fault.provider?.isInvalidOutput && !fault.isStale)
+      if (effect === 'fault' && !fault.provider?.isInvalidOutput && !fault.isStale) {
+        judge(route, startedMs, why)
         return countFault(route, startedMs, fault)
+      }
       // Anything else says nothing about the provider.
       route.breaker.recordNothing(startedMs)
       if (!causesCooldown(why)) return
+      judge(route, startedMs, why)
       const reason: CooldownReason = { why, retryAfterMs: fault.provider?.retryAfterMs, startedMs }
       if (effect === 'disable the route') park(route, route.disabled, reason)
       else if (effect === 'park the credential')
@@ -185,6 +219,7 @@ export function createHealth(deps: HealthDependencies) {
     /** The provider broke off after `recordOk`. */
     recordInterrupted(route: RouteHealth, startedMs: number, why: FaultClass): void {
       if (effects[why] !== 'fault') return
+      judge(route, startedMs, why)
       if (route.breaker.recordInterruption(why, startedMs, clock.monotonicMs(), random())) notice(route, 'ejected', why)
     },
     /** The speed of an answer from its first event to its end. */
@@ -192,20 +227,43 @@ export function createHealth(deps: HealthDependencies) {
       if (outputTokens < speedTokensMin || tookMs <= 0) return
       route.latency.tokensPerSecond.add((outputTokens * 1000) / tookMs, clock.monotonicMs())
     },
-    /** Clears the cooldowns of a credential that has a new value. */
-    renewCredential: (owner: Pick<RouteNames, 'providerId' | 'credentialId'>): void =>
-      routes.renewCredential(owner, clock.monotonicMs()),
+    /** The credential has a new value. */
+    renewCredential,
+    /** A connection test of the operator's key ended; undefined = the provider accepts it, so that it may be used again. */
+    recordTest(providerId: string, why: string | undefined): void {
+      if (why === undefined) renewCredential({ providerId, credentialId: platformCredential })
+      else failedTests.set(providerId, { why, atMs: clock.monotonicMs() })
+    },
+    /** The one place that decides which state of a route is shown. `route` is undefined until it is first used. */
+    standing(route: RouteHealth | undefined, { id, ignoresHealth }: Pick<Provider, 'id' | 'ignoresHealth'>): Standing {
+      if (ignoresHealth) return { state: 'simulated' }
+      const nowMs = clock.monotonicMs()
+      const test = route === undefined || route.credentialId === platformCredential ? failedTests.get(id) : undefined
+      return standingOf(route, test, nowMs)
+    },
     snapshot(): readonly RouteReading[] {
       const nowMs = clock.monotonicMs()
       return Array.from(routes.all(), (route) => ({
         route,
         state: routeState(route, nowMs),
-        isProven: route.answeredMs !== undefined && nowMs - route.answeredMs <= sampleAgeMaxMs,
         firstEventMs: route.latency.firstEventMs.quantiles(nowMs),
         tokensPerSecond: route.latency.tokensPerSecond.quantiles(nowMs),
       }))
     },
   }
+}
+
+function standingOf(route: RouteHealth | undefined, test: FailedTest | undefined, nowMs: number): Standing {
+  const state = route ? routeState(route, nowMs) : healthy
+  const why = test && test.atMs >= (route?.judgedMs ?? test.atMs) ? test.why : route?.fault
+  const cause = why === undefined ? {} : { why }
+  if (state.state === 'parked') return { state: 'paused', ...cause, ...(state.why !== undefined && { why: state.why }) }
+  if (state.state === 'ejected') return { state: 'cooldown', ...cause }
+  // Also after the wait is over: until the route answers, nothing shows that it works again.
+  if (why !== undefined) return { state: 'failing', why }
+  if (state !== healthy && state.state !== 'healthy') return { state: 'recovering' }
+  const isProven = route?.answeredMs !== undefined && nowMs - route.answeredMs <= sampleAgeMaxMs
+  return { state: isProven ? 'available' : 'unused' }
 }
 
 /** Starts a probe in every active cooldown of the route, so that one request tests a credential, not one per model. */

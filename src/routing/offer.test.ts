@@ -17,6 +17,7 @@ function start() {
     const names = { providerId: id, baseUrl: 'https://x', upstreamModel: 'm', credentialId: 'platform' }
     const route = { providerId: id, upstreamModel: 'm', priority, weight: 1, timeouts: {} }
     return {
+      model: { id: 'acme/large' },
       route,
       provider: { id },
       health: health.route(names),
@@ -48,16 +49,25 @@ test('records the candidates in order, then the excluded ones, with reasons', ()
 test('explains where a request would go, in which dialect, without calling anything', () => {
   const { health, candidates } = start()
   const model = { id: 'acme/large', routing: 'priority' } as OfferedModel
-  const offer = { candidates: () => candidates } as unknown as WorkspaceOffer
+  const offer = { candidates: () => candidates, fallbacksOf: () => [] } as unknown as WorkspaceOffer
   const explain = () => explainPlan({ offer, health, caller: {} as Caller, model, surface: surfaces.chat.dialect })
   const [acme, gamma, beta] = expected
+  const unused = { model: 'acme/large', standing: { state: 'unused' }, waitMs: undefined } as const
+  const down = { model: 'acme/large', standing: { state: 'cooldown', why: 'failing' }, waitMs: 15_000 } as const
   expect(explain()).toEqual({
     model: 'acme/large',
     mode: 'ordinary',
     candidates: [
-      { ...acme, why: 'priority 1', place: 1, dialect: 'openai-chat', lane: 'bytes' },
-      { ...gamma, why: String(gamma?.why), place: 2, dialect: 'openai-chat', lane: 'bytes' },
-      { ...beta, why: String(beta?.why), place: undefined, dialect: 'anthropic-messages', lane: 'translation' },
+      { ...acme, ...unused, why: 'priority 1', place: 1, dialect: 'openai-chat', lane: 'bytes' },
+      { ...gamma, ...unused, why: String(gamma?.why), place: 2, dialect: 'openai-chat', lane: 'bytes' },
+      {
+        ...beta,
+        ...down,
+        why: String(beta?.why),
+        place: undefined,
+        dialect: 'anthropic-messages',
+        lane: 'translation',
+      },
     ] as ReturnType<typeof explain>['candidates'],
   })
   expect(explain()).toEqual(explain())

@@ -20,12 +20,13 @@ import {
   type WorkspaceCredentials,
 } from '../tenancy/credentials.ts'
 import type { RequestHeaders } from '../wire/http-message.ts'
-import type { Health } from './health.ts'
+import type { Health, Standing } from './health.ts'
 import {
   type Candidate,
   candidatesOf,
   exclusionReason,
   type HealthPlan,
+  joinPlans,
   type OfferedModel,
   type OwnProvider,
   type PlanInput,
@@ -177,10 +178,24 @@ function createWorkspaceOffer(
     if (!model.routes.some(({ providerId }) => endpointsOf(providerId))) return undefined
     return model.price ? providersOff(model, needsOf) : unpricedModel(model.id)
   }
+  /** Whether one of the workspace's own credentials gives access to it. */
+  const isOwn = ({ routes }: OfferedModel): boolean =>
+    own.size > 0 && routes.some(({ providerId }) => own.has(providerId))
+  /**
+   * The operator's fallbacks for a model, without those that cannot be called or that the caller may not use. A workspace that
+   * pays its own provider is not billed for another model, unless it allows that.
+   */
+  const fallbacksOf = (caller: Caller, model: OfferedModel): readonly ResolvedModel[] => {
+    const onlyOwn = isOwn(model) && !caller.sharesRoutes
+    return model.fallbacks.flatMap((id) => {
+      const found = byId.get(id)
+      if (!found || (caller.allow.length > 0 && !allowsModel(caller.allow, id))) return []
+      return onlyOwn && !isOwn(found.model) ? [] : [found]
+    })
+  }
   return {
     list,
-    /** Whether one of the workspace's own credentials gives access to it. */
-    isOwn: ({ routes }: OfferedModel) => own.size > 0 && routes.some(({ providerId }) => own.has(providerId)),
+    isOwn,
     /** By its id, an alias of the project or the installation, or its name without the creator if only one model has it. */
     find(caller: Caller, name: string): OfferedModel | Failure {
       const found = byName(caller, name)
@@ -188,6 +203,7 @@ function createWorkspaceOffer(
     },
     /** The same, with the policy that a suffix (`:floor`, `:nitro`) asks for. */
     resolve: byName,
+    fallbacksOf,
     /** In no particular order; at least one. */
     candidates(
       model: OfferedModel,
@@ -267,9 +283,14 @@ function recordOf({ provider, route, why: endpointWhy }: Candidate, place: strin
 export interface ExplainedCandidate extends CandidateRecord {
   /** 1 is tried first; undefined = it would not be tried now. */
   readonly place: number | undefined
+  readonly standing: Standing
+  /** The minimum time until its state can change; undefined = it has none. */
+  readonly waitMs: number | undefined
   /** The dialect of its endpoint. */
   readonly dialect: string
   readonly lane: 'bytes' | 'translation'
+  /** The model that it serves: the one that was asked for, or a fallback. */
+  readonly model: string
 }
 
 export interface PlanExplanation {
@@ -281,7 +302,7 @@ export interface PlanExplanation {
 
 export interface ExplainPlanInput {
   readonly offer: WorkspaceOffer
-  readonly health: Pick<Health, 'plan'>
+  readonly health: Pick<Health, 'plan' | 'standing' | 'state'>
   readonly caller: Caller
   readonly model: OfferedModel
   readonly surface: Dialect
@@ -289,15 +310,21 @@ export interface ExplainPlanInput {
 
 /** Where a request of this caller would go now. Among routes that share by weight, the order is one of many. */
 export function explainPlan({ offer, health, caller, model, surface }: ExplainPlanInput): PlanExplanation {
-  const plan = health.plan(offer.candidates(model, surface, caller), { policy: model.routing })
+  const models = [model, ...offer.fallbacksOf(caller, model).map((fallback) => fallback.model)]
+  const plan = joinPlans(
+    models.map((each) => health.plan(offer.candidates(each, surface, caller), { policy: each.routing })),
+  )
   const all = [...plan.ordered, ...plan.excluded.map(({ candidate }) => candidate)]
-  const candidates = candidateRecords(plan).map((record, at): ExplainedCandidate => {
-    const dialect = all[at]?.dialect
+  const records = candidateRecords(plan)
+  const candidates = all.map(({ dialect, health: route, provider, model: served }, at): ExplainedCandidate => {
     return {
-      ...record,
+      ...(records[at] as CandidateRecord),
       place: at < plan.ordered.length ? at + 1 : undefined,
-      dialect: dialect?.id ?? '',
-      lane: dialect?.id === surface.id ? 'bytes' : 'translation',
+      standing: health.standing(route, provider),
+      waitMs: health.state(route).waitMs,
+      dialect: dialect.id,
+      lane: dialect.id === surface.id ? 'bytes' : 'translation',
+      model: served.id,
     }
   })
   return { model: model.id, mode: plan.mode, candidates }

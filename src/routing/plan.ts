@@ -381,7 +381,9 @@ export function joinPlans(plans: readonly HealthPlan<Candidate>[]): HealthPlan<C
   return {
     ordered: plans.flatMap(({ ordered }) => ordered),
     reasons: plans.flatMap(({ ordered, reasons }, at) =>
-      ordered.map((_, place) => (at === 0 ? (reasons[place] ?? '') : `${reasons[place] ?? ''}, model ${at + 1}`)),
+      ordered.map(({ model }, place) =>
+        at === 0 ? (reasons[place] ?? '') : `${reasons[place] ?? ''}, fallback ${model.id}`,
+      ),
     ),
     excluded: plans.flatMap(({ excluded }) => excluded),
     mode: plans.some(({ mode }) => mode === 'ordinary') ? 'ordinary' : 'panic',

@@ -3,6 +3,7 @@
 
 import type { ProviderFault } from '../dialects/canonical/faults.ts'
 import type { Dialect, DialectId, UpstreamDialect } from '../dialects/dialect.ts'
+import { tokenFault } from '../providers/access-tokens.ts'
 import { callEndpoint, isBadCredential } from '../providers/call-endpoint.ts'
 import type { Endpoint, Provider } from '../providers/provider.ts'
 import { readResponseBody } from '../wire/read-body.ts'
@@ -27,10 +28,21 @@ export interface Probe {
   readonly verdict: ProbeVerdict
   /** undefined = no response. */
   readonly status?: number
-  /** Why there was no response: an error code or a timeout. */
+  /** Why there was no response: an error code, a timeout, or why there is no access token. */
   readonly why?: string
   /** The response's date, in epoch milliseconds. */
   readonly date?: number
+}
+
+/** What a failed test shows, as a fault of an attempt would be named; undefined = the provider accepts the key. */
+export function probeFault({ verdict }: Probe): string | undefined {
+  if (verdict === 'accepted' || verdict === 'inside') return undefined
+  return probeFaults[verdict] ?? verdict
+}
+
+const probeFaults: Readonly<Partial<Record<ProbeVerdict, FaultClass>>> = {
+  refused: 'refused our credential',
+  'out of credit': 'out of quota',
 }
 
 export type ProbedDialects = Readonly<Record<DialectId, UpstreamDialect | Dialect>>
@@ -60,8 +72,8 @@ export async function probeProvider(
     const verdict = status >= 200 && status < 300 ? 'accepted' : verdictOf(dialect.readFault(status, headers, text))
     return { verdict, status, ...(!Number.isNaN(date) && { date }) }
   } catch (thrown) {
-    if (isBadCredential(thrown)) return { verdict: 'refused' }
-    return { verdict: 'unreachable', why: signal.aborted ? `no answer in ${probeMs / 1000} s` : codeOf(thrown) }
+    const why = tokenFault(thrown) ?? (signal.aborted ? `no answer in ${probeMs / 1000} s` : codeOf(thrown))
+    return { verdict: isBadCredential(thrown) ? 'refused' : 'unreachable', why }
   }
 }
 

@@ -31,6 +31,9 @@ export interface RouteHealth extends RouteNames {
   readonly latency: Latency
   /** When the last attempt began that the provider answered; undefined = none yet. */
   answeredMs: number | undefined
+  /** When the attempt began that says how the route is now, and what was wrong with it; undefined = it was answered. */
+  judgedMs: number
+  fault: FaultClass | undefined
 }
 
 /** Bounds the routes of workspaces' own credentials; 3 KB each once used. */
@@ -62,9 +65,11 @@ export function createRoutes() {
         disabled: new Cooldown(),
         latency: new Latency(),
         answeredMs: undefined,
+        judgedMs: Number.NEGATIVE_INFINITY,
+        fault: undefined,
       }))
     },
-    /** Clears the cooldowns of a credential that has a new value. */
+    /** Clears the cooldowns of a credential that has a new value or passed a test, and what was wrong with it before. */
     renewCredential(
       { providerId, credentialId }: Pick<RouteNames, 'providerId' | 'credentialId'>,
       nowMs: number,
@@ -73,6 +78,9 @@ export function createRoutes() {
         for (const route of table.values()) {
           if (route.providerId !== providerId || route.credentialId !== credentialId) continue
           for (const cooldown of cooldownsOf(route)) cooldown.renew(nowMs)
+          if (route.fault === undefined || !causesCooldown(route.fault)) continue
+          route.fault = undefined
+          route.judgedMs = nowMs
         }
       }
     },

@@ -42,11 +42,13 @@ export function lockDataFolder(folder: string): FolderLock {
     if (thrown instanceof StartRefusal) throw thrown
     throw isBusy(thrown) ? inUse(folder, holderFile) : cannotLock(folder, thrown)
   }
-  const [held, lockedFolder] = [connection, handle]
+  const held = connection
   return {
     release() {
       held.close()
-      closeSync(lockedFolder)
+      // Once: the number may belong to another file by now.
+      if (handle !== undefined) closeSync(handle)
+      handle = undefined
     },
   }
 }

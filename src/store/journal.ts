@@ -4,6 +4,7 @@
 // is the deletion from the journal, and it is done again.
 
 import { SQLiteError } from 'bun:sqlite'
+import { keptUntil, splitMinute } from '../kernel/spend-limit.ts'
 import {
   type AddedTable,
   HourSums,
@@ -36,7 +37,8 @@ export interface RefusedCharge {
 }
 
 /** Matches statements that read a table which `apply` writes to, or a view of it: the journal has to be applied before they run. */
-export const appliedTables = /\b(requests|charges|transfers|balances|budgets|request_hours|request_sums)\b/
+export const appliedTables =
+  /\b(requests|charges|transfers|balances|budgets|budget_minutes|request_hours|request_sums)\b/
 
 type BoundValue = string | number | bigint | null
 
@@ -71,6 +73,8 @@ const texts = {
   pay: 'UPDATE balances SET posted = posted - ? WHERE account_id = ?',
   spend: `INSERT INTO budgets (spent, scope_id, time_window, held) VALUES (?, ?, ?, 0)
     ON CONFLICT (scope_id, time_window) DO UPDATE SET spent = budgets.spent + excluded.spent`,
+  spendInMinute: `INSERT INTO budget_minutes (spent, scope_id, time_window, minute, kept_until) VALUES (?, ?, ?, ?, ?)
+    ON CONFLICT (scope_id, time_window, minute) DO UPDATE SET spent = budget_minutes.spent + excluded.spent`,
   addHour: addTo(hourTable),
   addSession: addTo(sumTable),
 }
@@ -247,7 +251,15 @@ function applyTogether(statements: Statements, requests: readonly RequestValues[
   for (const [wallet, amount] of payments) {
     if (statements.pay.run(amount, wallet).changes !== 1) throw new Error(`there is no balance of ${wallet}`)
   }
-  for (const [name, amount] of spent) statements.spend.run(amount, ...name.split(' '))
+  for (const [name, amount] of spent) {
+    const [scopeId = '', window = ''] = name.split(' ')
+    const rolling = splitMinute(window)
+    if (rolling === undefined) statements.spend.run(amount, scopeId, window)
+    else {
+      const { word, minute } = rolling
+      statements.spendInMinute.run(amount, scopeId, word, minute, keptUntil(word, minute))
+    }
+  }
   for (const values of hours.hours()) statements.addHour.run(...values)
   for (const values of hours.sessions()) statements.addSession.run(...values)
 }

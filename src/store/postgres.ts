@@ -4,7 +4,7 @@
 import { SQL } from 'bun'
 import type { Database } from './database.ts'
 import type { Sql } from './sql.ts'
-import { CommitUnknown, isConnectionLost } from './sql-error.ts'
+import { CommitUnknown } from './sql-error.ts'
 import { causeText, StartRefusal } from './start-refusal.ts'
 
 const defaultPoolSize = 10
@@ -138,25 +138,24 @@ async function takeTime(transaction: SQL): Promise<void> {
 
 async function transact<T>(pool: WatchedPool, work: (sql: Sql) => Promise<T>): Promise<T> {
   const { sql, release } = await pool.reserve()
+  let isCommitting = false
   try {
     await sql`BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE`
     const result = await work(sql)
-    await commit(sql)
+    isCommitting = true
+    await sql`COMMIT`
     return result
   } catch (thrown) {
-    // Where this fails too the connection is lost, and the transaction with it.
-    await sql`ROLLBACK`.catch(() => {})
-    throw thrown
+    const isRolledBack = await sql`ROLLBACK`.then(
+      () => true,
+      () => false,
+    )
+    // Only a server that reports a failure and still answers has decided. One that cannot sync or write its log reports that
+    // and ends (PANIC), and may find the commit in the log when it recovers.
+    const isReported = thrown instanceof SQL.PostgresError && thrown.errno !== undefined
+    throw isCommitting && !(isReported && isRolledBack) ? new CommitUnknown(thrown) : thrown
   } finally {
     release()
-  }
-}
-
-async function commit(sql: Sql): Promise<void> {
-  try {
-    await sql`COMMIT`
-  } catch (thrown) {
-    throw isConnectionLost(thrown) ? new CommitUnknown(thrown) : thrown
   }
 }
 

@@ -47,6 +47,8 @@ const columns = {
   usage: 'text?',
   estimated: 'integer',
   budgets: 'text?',
+  cost_version: 'text?',
+  failed_cost: 'integer?',
 } as const
 
 interface ColumnValues {
@@ -81,6 +83,8 @@ export interface Figures {
   cacheReadTokens: bigint
   outputTokens: bigint
   charge: bigint
+  /** By prompt caches; negative if writing to them cost more. */
+  cacheSaved: bigint
   /** Counts by time to the first event, in the order of `firstEventColumns`. */
   readonly firstEvents: bigint[]
 }
@@ -90,14 +94,14 @@ export const firstEventBounds = [25, 50, 100, 200, 350, 500, 750, 1000, 1500, 25
 
 const firstEventColumns: readonly string[] = [...firstEventBounds.map((bound) => `first_${bound}`), 'first_later']
 export const chartColumns: readonly string[] = [
-  ...['requests', 'errors', 'input_tokens', 'cache_read_tokens', 'output_tokens', 'charge'],
+  ...['requests', 'errors', 'input_tokens', 'cache_read_tokens', 'output_tokens', 'charge', 'cache_saved'],
   ...firstEventColumns,
 ]
 /** In the order of `figuresOf`. */
 const figureColumns: readonly string[] = [
   ...['requests', 'errors', 'estimated'],
   ...['input_tokens', 'cache_read_tokens', 'cache_write_tokens', 'cache_write_1h_tokens', 'output_tokens'],
-  ...['charge', 'cache_saved', 'upstream_cost', 'uncosted', 'uncosted_charges'],
+  ...['charge', 'cache_saved', 'upstream_cost', 'uncosted', 'uncosted_charges', 'failed_cost'],
   ...firstEventColumns,
 ]
 
@@ -144,7 +148,10 @@ export const allWorkspaces = ''
 
 export function noFigures(): Figures {
   const firstEvents = firstEventColumns.map(() => 0n)
-  return { requests: 0n, errors: 0n, inputTokens: 0n, cacheReadTokens: 0n, outputTokens: 0n, charge: 0n, firstEvents }
+  return {
+    ...{ requests: 0n, errors: 0n, inputTokens: 0n, cacheReadTokens: 0n, outputTokens: 0n },
+    ...{ charge: 0n, cacheSaved: 0n, firstEvents },
+  }
 }
 
 export function addFigures(sum: Figures, more: Figures, sign: 1n | -1n = 1n): void {
@@ -154,6 +161,7 @@ export function addFigures(sum: Figures, more: Figures, sign: 1n | -1n = 1n): vo
   sum.cacheReadTokens += sign * more.cacheReadTokens
   sum.outputTokens += sign * more.outputTokens
   sum.charge += sign * more.charge
+  sum.cacheSaved += sign * more.cacheSaved
   for (const [index, count] of more.firstEvents.entries()) {
     if (count !== 0n) sum.firstEvents[index] = (sum.firstEvents[index] ?? 0n) + sign * count
   }
@@ -167,6 +175,7 @@ export function figuresFromRow(row: Readonly<Record<string, bigint>>): Figures {
     cacheReadTokens: row.cache_read_tokens ?? 0n,
     outputTokens: row.output_tokens ?? 0n,
     charge: row.charge ?? 0n,
+    cacheSaved: row.cache_saved ?? 0n,
     firstEvents: firstEventColumns.map((column) => row[column] ?? 0n),
   }
 }
@@ -206,9 +215,10 @@ function figuresOf(request: RequestValues): readonly number[] {
     Number(request[at.output_tokens]),
     Number(charge),
     Number(request[at.cache_saved]),
-    charge === null ? 0 : Number(request[at.upstream_cost]),
+    Number(request[at.upstream_cost]),
     isUncosted ? 1 : 0,
     isUncosted ? Number(charge) : 0,
+    Number(request[at.failed_cost]),
     ...firstEventColumns.map((_, index) =>
       firstEventMs !== null && index === (place < 0 ? firstEventBounds.length : place) ? 1 : 0,
     ),

@@ -5,15 +5,15 @@ import { SQL } from 'bun'
 import { Failure } from '../kernel/failure.ts'
 
 /**
- * SQLSTATE classes and codes: connection lost, resources exhausted, shut down, statement_timeout, lock_timeout, and
- * idle_in_transaction_session_timeout, which ends the connection of a process that was frozen.
+ * SQLSTATE classes and codes: connection lost, resources exhausted, the disk fails, shut down, statement_timeout, lock_timeout,
+ * and idle_in_transaction_session_timeout, which ends the connection of a process that was frozen.
  */
-const postgresUnavailable = /^(08|53|57P|57014$|55P03$|25P03$)/
+const postgresUnavailable = /^(08|53|58|57P|57014$|55P03$|25P03$)/
 
 /** SQLite's primary codes: BUSY, LOCKED, READONLY, IOERR, FULL, CANTOPEN. */
 const sqliteUnavailable = new Set([5, 6, 8, 10, 13, 14])
 
-/** COMMIT was sent and the connection was lost before its reply: the transaction may have been committed or not. */
+/** COMMIT was sent, and the server ended or the connection was lost: the transaction may have been committed or not. */
 export class CommitUnknown extends Error {
   constructor(cause: unknown) {
     super(`the outcome of a commit is unknown: ${cause instanceof Error ? cause.message : String(cause)}`, { cause })
@@ -49,11 +49,6 @@ export function mayBeWritten(thrown: unknown): boolean {
 /** The failure of a request that needs it. */
 export function storeUnavailable(): Failure {
   return new Failure('OVERLOADED', 'Tollgate cannot reach its database. Retry in a second.', { retryAfterMs: 1000 })
-}
-
-/** The connection ended before the server answered. An error that the server itself reports is a known outcome. */
-export function isConnectionLost(thrown: unknown): boolean {
-  return thrown instanceof SQL.PostgresError && isStoreUnavailable(thrown) && /^(08|57P|$)/.test(thrown.errno ?? '')
 }
 
 /** Another connection holds SQLite's write lock. */

@@ -60,9 +60,9 @@ test('requests are counted by surface, model, the provider that answered, status
 
 test('implausible usage is counted by model, provider and what was implausible', async () => {
   const value = await pageAfter([
-    answeredRequest({ implausibleUsage: 'output' }),
-    answeredRequest({ implausibleUsage: 'output' }),
-    answeredRequest({ implausibleUsage: 'input' }),
+    answeredRequest({ implausible: { count: 'output', reported: 1 } }),
+    answeredRequest({ implausible: { count: 'output', reported: 1 } }),
+    answeredRequest({ implausible: { count: 'input', reported: 1 } }),
     answeredRequest(),
   ])
   const route = { model: 'acme/large', provider: 'acme' }

@@ -32,6 +32,11 @@ export function createGatewayMetrics(options: GatewayMetricsOptions) {
   const registry = createRegistry()
   const observeRequest = createRequestMetrics(registry)
   defineStateMetrics(registry, options)
+  const signIns = registry.counter({
+    name: 'tollgate_sign_ins_total',
+    help: 'Sign-ins of devices, by what happened to them.',
+    labels: ['event'],
+  })
   let activeStreams = 0
   let rejectedConfigs = 0
   // biome-ignore format: one metric per row
@@ -46,6 +51,7 @@ export function createGatewayMetrics(options: GatewayMetricsOptions) {
     observeRequest,
     streamOpened: () => void activeStreams++,
     streamClosed: () => void activeStreams--,
+    signInChanged: (event: string) => signIns.find(event).add(1),
     /** A changed configuration file was invalid; the last valid one stays active. */
     configRefused: () => void rejectedConfigs++,
     close,
@@ -100,7 +106,7 @@ export function createRequestMetrics(registry: MetricRegistry): ObserveRequest {
     overheads.find().observe((Math.max(0, firstEventMs - waitedMs) + settleMs) / 1000)
   }
   return (record) => {
-    const { model = none, caller, code, usage, charge, implausibleUsage } = record
+    const { model = none, caller, code, usage, charge, implausible: odd } = record
     const provider = record.attempts.at(-1)?.provider ?? none
     const project = caller?.projectId ?? none
     requests.find(record.surface ?? none, model, provider, String(record.status), project).add(1)
@@ -113,7 +119,7 @@ export function createRequestMetrics(registry: MetricRegistry): ObserveRequest {
     if (usage) for (const { count, counter } of kinds) counter.add(usage[count] ?? 0)
     if (charge !== undefined) costs.find(model, provider, project).add(Number(charge))
     for (const attempt of record.attempts) attempts.find(attempt.provider, attempt.outcome).add(1)
-    if (implausibleUsage !== undefined) implausible.find(model, provider, implausibleUsage).add(1)
+    if (odd) implausible.find(model, provider, odd.count).add(1)
     for (const warning of record.warnings) warnings.find(warnedField(warning)).add(1)
   }
 }

@@ -80,7 +80,7 @@ test('a batch is retried twice, then dropped and counted', async () => {
   exporter.observeRequest(answeredRequest())
   for (let round = 0; round < 4; round++) await rounds[0]?.()
   expect(sent.map(({ requests }) => requests)).toEqual([1, 1, 1])
-  expect(dropped()).toEqual({ traces: 1, metrics: 0 })
+  expect(dropped()).toEqual({ traces: 1, metrics: 0, clients: 0 })
   expect(lines.length).toBe(1)
   exporter.observeRequest(answeredRequest())
   await rounds[0]?.()
@@ -127,7 +127,7 @@ test('closing while the collector fails drops the queue and counts it', async ()
   answers.push({ kind: 'later', why: 'ECONNREFUSED' }, { kind: 'later', why: 'ECONNREFUSED' })
   exporter.observeRequest(answeredRequest())
   await exporter.close()
-  expect(dropped()).toEqual({ traces: 1, metrics: 1 })
+  expect(dropped()).toEqual({ traces: 1, metrics: 1, clients: 0 })
 })
 
 const endpoint = 'http://collector:4318'

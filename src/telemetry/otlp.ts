@@ -38,6 +38,8 @@ const queueMax = 2_048
 const batchMax = 256
 /** Five seconds apart. */
 const triesMax = 3
+/** Payloads of clients that are on their way: of at most 4 MiB each, and usually of some kilobytes. */
+const relayingMax = 16
 
 export function createOtlpExporter(options: OtlpExporterOptions) {
   const { settings, clock, version, instanceId, every = onTimer, randomBytes = cryptoBytes } = options
@@ -46,7 +48,8 @@ export function createOtlpExporter(options: OtlpExporterOptions) {
   const beginTrace = createBeginTrace({ sampleRatio: settings.sampleRatio, randomBytes })
   const genAi = createGenAiMetrics()
   const startedAt = clock.now()
-  const dropped = { traces: 0, metrics: 0 }
+  const dropped = { traces: 0, metrics: 0, clients: 0 }
+  let relaying = 0
   let queue: TracedRequest[] = []
   /** How often sending the batch at the head of the queue has failed. */
   let tries = 0
@@ -100,7 +103,19 @@ export function createOtlpExporter(options: OtlpExporterOptions) {
       // Under load the queue is full long before the timer fires. A failing collector gets the next batch on the timer.
       if (queue.length % batchMax === 0 && tries === 0) void flushTraces()
     },
-    /** Requests whose spans were dropped, and payloads of metrics that did not arrive. */
+    /** Sends on what a client reported of itself, in protobuf or JSON. Returns at once; what the collector does not take is dropped. */
+    relay(signal: Signal, body: Uint8Array | object): void {
+      if (relaying >= relayingMax) {
+        dropped.clients++
+        return
+      }
+      relaying++
+      void send(signal, body).then(({ kind }) => {
+        relaying--
+        if (kind !== 'sent') dropped.clients++
+      })
+    },
+    /** Requests whose spans were dropped, and payloads of metrics and of clients that did not arrive. */
     dropped: () => byLabel(dropped),
     flush,
     /** Flushes once more. What is still queued then counts as dropped. */
@@ -116,7 +131,10 @@ export function createOtlpExporter(options: OtlpExporterOptions) {
 /** `later`: the collector or the network fails, so a retry may work. `refused`: a retry would be rejected as well. */
 export type SendOutcome = { readonly kind: 'sent' } | { readonly kind: 'later' | 'refused'; readonly why: string }
 
-export type Send = (signal: 'traces' | 'metrics', payload: unknown) => Promise<SendOutcome>
+export type Signal = 'traces' | 'metrics' | 'logs'
+
+/** Bytes are protobuf, anything else is sent as JSON. */
+export type Send = (signal: Signal, payload: unknown) => Promise<SendOutcome>
 
 const sendTimeoutMs = 10_000
 /** The statuses that the protocol lists as retryable. */
@@ -129,8 +147,12 @@ function createSend({ endpoint, headers }: OtlpSettings): Send {
     try {
       const response = await fetch(`${endpoint}/v1/${signal}`, {
         method: 'POST',
-        headers: { ...revealed, 'content-type': 'application/json', 'user-agent': 'tollgate' },
-        body: JSON.stringify(payload),
+        headers: {
+          ...revealed,
+          'content-type': payload instanceof Uint8Array ? 'application/x-protobuf' : 'application/json',
+          'user-agent': 'tollgate',
+        },
+        body: payload instanceof Uint8Array ? new Uint8Array(payload) : JSON.stringify(payload),
         redirect: 'manual',
         signal: AbortSignal.timeout(sendTimeoutMs),
       })

@@ -11,7 +11,7 @@ import { foldHours, grainMs } from '../store/request-rows.ts'
 import { countRowsToRead, type Period, ReadCancelled, type RequestFilters, sourceOf } from './read-log.ts'
 import { countFacets, facetNames, facetsSource, readSeries, readTopSeries } from './request-series.ts'
 import { createRetention, forgetRequests } from './retention.ts'
-import { sumUsage, type UsageGroup, usageSource } from './usage-export.ts'
+import { exportUsage, sumUsage, type UsageGroup, usageSource } from './usage-export.ts'
 
 const hourMs = grainMs.hour
 const dayMs = grainMs.day
@@ -85,9 +85,10 @@ async function bySql(
         SUM(input_tokens - cache_read_tokens - cache_write_tokens - cache_write_1h_tokens) AS plain,
         SUM(cache_read_tokens) AS c, SUM(cache_write_tokens) AS w, SUM(cache_write_1h_tokens) AS w1, SUM(output_tokens) AS o,
         COALESCE(SUM(charge), 0) AS cost, COALESCE(SUM(cache_saved), 0) AS saved,
-        COALESCE(SUM(CASE WHEN charge IS NOT NULL THEN upstream_cost END), 0) AS upstream,
+        COALESCE(SUM(upstream_cost), 0) AS upstream,
         SUM(CASE WHEN charge IS NOT NULL AND upstream_cost IS NULL THEN 1 ELSE 0 END) AS uncosted,
-        COALESCE(SUM(CASE WHEN upstream_cost IS NULL THEN charge END), 0) AS uncosted_charges
+        COALESCE(SUM(CASE WHEN upstream_cost IS NULL THEN charge END), 0) AS uncosted_charges,
+        COALESCE(SUM(failed_cost), 0) AS failed_cost
       FROM requests WHERE started_at >= ${from} AND started_at < ${to} AND ${where} GROUP BY 1`,
     ]),
   )
@@ -115,6 +116,7 @@ async function reported(
         upstreamCost,
         uncosted,
         uncostedCharges,
+        failedCost,
       }) => {
         const day = value != null && group === 'day' ? String(Date.parse(value) / dayMs) : value
         const counts = [
@@ -127,6 +129,7 @@ async function reported(
           upstreamCost,
           uncosted,
           uncostedCharges,
+          failedCost,
         ]
         return `${day}: ${counts.map(Number).join(' ')} ${cost}`
       },
@@ -194,6 +197,9 @@ forEachEngine((_, storeTest) => {
       for (const [stepMs, offsetMs] of [
         [dayMs, 0],
         [dayMs, -5 * hourMs],
+        [dayMs, 5.5 * hourMs],
+        [6 * hourMs, -3.5 * hourMs],
+        [hourMs, 5.75 * hourMs],
         [hourMs, 0],
       ] as const) {
         const query = { ...period, group, stepMs, offsetMs }
@@ -385,9 +391,45 @@ forEachEngine((_, storeTest) => {
     }
     const groups = ['day', 'workspace', 'project', 'key', 'model', 'provider', 'route', 'session', 'agent'] as const
     for (const group of groups) {
-      const rows = await rowsOf((recorded) => sumUsage({ database: recorded, groupBy: [group], ...edges }))
+      const rows = await rowsOf((recorded) =>
+        sumUsage({ database: recorded, groupBy: [group], withProviderCosts: true, ...edges }),
+      )
       // Each row is looked at in the index and in the table; ids begin a minute before and end a minute after.
       expect([group, rows <= 3 * rowsAtEdges]).toEqual([group, true])
+      const exported = await rowsOf(async (recorded) => {
+        const wanted = {
+          database: recorded,
+          groupBy: [group],
+          format: 'csv',
+          nameOf: async () => null,
+          ...edges,
+        } as const
+        for await (const _ of exportUsage(wanted));
+      })
+      expect([group, exported]).toEqual([group, rows])
+    }
+    // Three local midnights in India cut an hour each.
+    for (const [offsetMs, rowsCut] of [
+      [0, 0],
+      [5.5 * hourMs, 3 * 20],
+    ] as const) {
+      for (const group of [
+        'model',
+        'key',
+        'project',
+        'provider',
+        'route',
+        'agent',
+        'session',
+        'cause',
+        'workspace',
+      ] as const) {
+        const query = { ...edges, group, stepMs: dayMs, offsetMs }
+        const rows = await rowsOf((recorded) => readTopSeries(recorded, query, 20))
+        // Sessions are read twice: to rank them, and for their figures.
+        const times = group === 'session' ? 2 : 1
+        expect([group, offsetMs, rows <= times * 3 * (rowsAtEdges + rowsCut)]).toEqual([group, offsetMs, true])
+      }
     }
     expect(await rowsOf((recorded) => countFacets(recorded, edges))).toBeLessThanOrEqual(6 * rowsAtEdges)
     const filtered = { ...edges, tag: 'team=web' }
@@ -399,6 +441,35 @@ forEachEngine((_, storeTest) => {
     expect(counted).toBe(minutes.filter((at) => at >= edges.from - 30 * 60_000 && at < edges.to + 30 * 60_000).length)
     expect(await countRowsToRead(database, {}, [])).toBe(0)
   })
+
+  storeTest(
+    'the sessions of a day are read without those of other days, whatever the number of workspaces',
+    async ({ database }) => {
+      const old = Array.from({ length: 400 }, (_, at) => ({ workspace: at, startedAt: noon - 9 * dayMs }))
+      const wanted = Array.from({ length: 5 }, (_, at) => ({ workspace: at, startedAt: noon - 2 * dayMs }))
+      await storeRequests(
+        database,
+        [...old, ...wanted].map(({ workspace, startedAt }) => ({
+          startedAt,
+          session: `s${workspace}`,
+          caller: {
+            workspaceId: `ws_${workspace}` as WorkspaceId,
+            projectId: 'prj' as ProjectId,
+            keyId: 'key' as KeyId,
+          },
+        })),
+      )
+      await fold(database)
+      await database.schemaTransaction((_, run) => run('ANALYZE request_sums'))
+      const day = { from: noon - 2 * dayMs - 12 * hourMs, to: noon - dayMs - 12 * hourMs }
+      const report = (recorded: Database) => sumUsage({ database: recorded, groupBy: ['session'], ...day })
+      expect((await report(database)).list().map(({ requests }) => requests)).toEqual([1, 1, 1, 1, 1])
+      const { rows, scans } = await readingOf(database, report, ['request_sums', 'workspaces'])
+      expect(scans).toEqual([])
+      // Sessions are read twice, by name and as what is not without one; the sum of everything is one row.
+      expect(rows).toBeLessThanOrEqual(2 * 5 + 1)
+    },
+  )
 
   storeTest('a report stops reading when its client leaves', async ({ database }) => {
     const portion = database.engine === 'sqlite' ? 2_000 : 25_000

@@ -65,11 +65,12 @@ const seriesOfGroup: ReadonlyMap<string, Series> = new Map([
 
 type FilterName = Exclude<keyof RequestFilters, 'workspaceId'>
 
-/** The series that a filter selects from; without one, only the rows have the answer. */
-const seriesOfFilter: Readonly<Partial<Record<FilterName, Series>>> = {
+/** The series that a filter selects from; undefined = only the rows have the answer. */
+const seriesOfFilter: Readonly<Record<FilterName, Series | undefined>> = {
   ...{ model: 'model', projectId: 'project', keyId: 'key', keyIds: 'key', provider: 'route' },
-  ...{ cause: 'cause', outcome: 'cause', agent: 'agent', session: 'session' },
+  ...{ cause: 'cause', outcome: 'cause', agent: 'agent', session: 'session', endUser: undefined, tag: undefined },
 }
+const filterNames = Object.keys(seriesOfFilter) as readonly FilterName[]
 
 /** The column of `request_hours` that becomes the subject. */
 const hourColumnOf: Readonly<Record<Exclude<Series, 'session'>, string>> = {
@@ -81,8 +82,16 @@ export interface SourceQuery extends RequestFilters, Period {
   readonly groups: readonly string[]
   /** What the figures are needed by; undefined = by less than an hour, which only the rows have. */
   readonly grain: keyof typeof grainMs | undefined
+  /** Intervals that begin inside an hour, as days do in India: the hours that they cut are read from the rows. */
+  readonly cut?: Cut | undefined
   /** Of the sums of sessions, only these and the sum of everything, whose subject is NULL; null = requests without a session. */
   readonly onlySessions?: readonly (string | null)[] | undefined
+}
+
+/** Intervals of several hours, and how far their starts are ahead of UTC, which is not by whole hours. */
+interface Cut {
+  readonly stepMs: number
+  readonly offsetMs: number
 }
 
 export interface SumsPart {
@@ -98,31 +107,30 @@ export interface Source {
   readonly logged: readonly Period[]
 }
 
-export function sourceOf({
-  groups,
-  grain,
-  from,
-  to,
-  workspaceId: _,
-  onlySessions: __,
-  ...filters
-}: SourceQuery): Source {
-  const series = grain && seriesOf(groups, filters)
+export function sourceOf(query: SourceQuery): Source {
+  const { grain, cut, from, to } = query
+  const series = grain && seriesOf(query)
   const first = Math.ceil(from / grainMs.hour) * grainMs.hour
   const last = Math.floor(to / grainMs.hour) * grainMs.hour
   if (series === undefined || first >= last) return { sums: undefined, logged: [{ from, to }] }
-  const edges = [
-    { from, to: first },
-    { from: last, to },
-  ]
+  const edges = [{ from, to: first }, ...(cut ? cutHours(cut, first, last) : []), { from: last, to }]
   return { sums: { series, span: [first, last] }, logged: edges.filter((edge) => edge.from < edge.to) }
+}
+
+function cutHours({ stepMs, offsetMs }: Cut, first: number, last: number): readonly Period[] {
+  const hours: Period[] = []
+  for (let start = Math.ceil((first + offsetMs) / stepMs) * stepMs - offsetMs; start < last; start += stepMs) {
+    const from = start - (start % grainMs.hour)
+    hours.push({ from, to: from + grainMs.hour })
+  }
+  return hours
 }
 
 /** More values than a statement should have; the rows are then read key by key. */
 const keysMax = 500
 
-function seriesOf(groups: readonly string[], filters: Omit<RequestFilters, 'workspaceId'>): Series | undefined {
-  const given = Object.entries(filters).flatMap(([name, value]) => (value === undefined ? [] : [name as FilterName]))
+function seriesOf({ groups, ...filters }: SourceQuery): Series | undefined {
+  const given = filterNames.filter((name) => filters[name] !== undefined)
   const needed = [...groups.map((group) => seriesOfGroup.get(group)), ...given.map((name) => seriesOfFilter[name])]
   const [series = 'total', more] = new Set(needed.filter((name) => name !== 'total'))
   return needed.includes(undefined) || more !== undefined || (filters.keyIds?.length ?? 0) > keysMax
@@ -241,28 +249,40 @@ function part({ query, series, select, table, grain, span, shown, sign, where }:
   const groups = select.groups(shown)
   const figures = select.figures.map(([name, expression]) => `CAST(${sign}SUM(${expression}) AS BIGINT) AS ${name}`)
   const texts = [...groups.map(([name, expression]) => `${expression} AS ${name}`), ...figures]
-  const place: Piece[] =
-    grain === undefined
-      ? []
-      : [[`grain = '${grain}' AND series = '${series}'`], and, ...workspaceCondition(query, series)]
+  const place: readonly Piece[] = grain === undefined ? [] : placeOfSums(query, series, grain)
   const workspace: Piece[] =
     grain === undefined && query.workspaceId !== undefined ? [['workspace_id = ?', query.workspaceId], and] : []
   const subject = table === 'request_sums' ? 'subject' : shown
+  const { cut } = query
+  const uncut: readonly Piece[] = cut
+    ? [and, [`(start_at + ${cut.offsetMs}) % ${cut.stepMs} <= ${cut.stepMs - grainMs.hour}`]]
+    : []
   return [
     [`SELECT ${texts.join(', ')} FROM ${table} WHERE `],
     ...place,
     ...workspace,
     ['start_at >= ? AND start_at < ?', timeToSql(span[0]), timeToSql(span[1])],
+    ...uncut,
     ...where(subject, query).flatMap((piece) => [and, piece]),
     [groups.length === 0 ? ' HAVING COUNT(*) > 0' : ` GROUP BY ${groups.map((_, at) => at + 1).join(', ')}`],
   ]
 }
 
 /** All workspaces have sums of their own, except those by what clients name. */
-function workspaceCondition({ workspaceId, groups }: SourceQuery, series: Series): readonly Piece[] {
-  if (workspaceId !== undefined) return [['workspace_id = ?', workspaceId], and]
+function placeOfSums(
+  { workspaceId, groups }: SourceQuery,
+  series: Series,
+  grain: keyof typeof grainMs,
+): readonly Piece[] {
+  // The index of sessions, which are only summed by the hour, has no grain: with it SQLite takes the primary key.
+  if (series === 'session' && workspaceId === undefined) return [["series = 'session'"], and]
+  const place: Piece = [`grain = '${grain}' AND series = '${series}'`]
+  if (workspaceId !== undefined) return [place, and, ['workspace_id = ?', workspaceId], and]
   const isByWorkspace = groups.includes('workspace') || isRemovedWithLog(series)
-  return [isByWorkspace ? ['workspace_id IN (SELECT id FROM workspaces)'] : ['workspace_id = ?', allWorkspaces], and]
+  const all: Piece = isByWorkspace
+    ? ['workspace_id IN (SELECT id FROM workspaces)']
+    : ['workspace_id = ?', allWorkspaces]
+  return [place, and, all, and]
 }
 
 /** The whole days of a span of hours, and the hours before and after them. */

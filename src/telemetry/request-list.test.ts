@@ -2,8 +2,9 @@ import { expect } from 'bun:test'
 import { storeRequests } from '../../test/observe/stored-requests.ts'
 import { forEachEngine } from '../../test/parts/engines.ts'
 import type { KeyId, ProjectId, WorkspaceId } from '../kernel/ids.ts'
+import type { Nano } from '../kernel/money.ts'
 import type { Database } from '../store/database.ts'
-import { listRequests, type RequestQuery } from './request-log.ts'
+import { listRequests, type RequestQuery, requestsAt, type SortedQuery, sortedPlaces } from './request-log.ts'
 
 const noon = Date.UTC(2026, 10, 15, 12)
 
@@ -57,5 +58,51 @@ forEachEngine((_, storeTest) => {
     for (const [query, found] of questions) {
       expect({ query, found: await minutesOf(database, query) }).toEqual({ query, found: [...found] })
     }
+  })
+
+  storeTest('a period is exact, although ids are created before the start times', async ({ database }) => {
+    // The ids are of noon; the requests started 1 ms before, at and 1 ms after a border of 500 ms later.
+    const ids = await storeRequests(database, [{ startedAt: noon }, { startedAt: noon }, { startedAt: noon }])
+    for (const [at, id] of ids.entries()) {
+      await database.transaction(
+        (sql) => sql`UPDATE requests SET started_at = ${BigInt(noon + 499 + at)} WHERE id = ${id}`,
+      )
+    }
+    const listed = async (period: Pick<RequestQuery, 'from' | 'to'>) =>
+      (await listRequests(database.sql, { limit: 10, ...period })).map(({ startedAt }) => startedAt - noon)
+    expect(await listed({ from: noon + 500 })).toEqual([501, 500])
+    expect(await listed({ to: noon + 500 })).toEqual([499])
+    expect(await listed({ from: noon + 500, to: noon + 501 })).toEqual([500])
+  })
+
+  storeTest('requests are sorted by a value, those without one last, page by page', async ({ database }) => {
+    const costs = [30n, undefined, 10n, 30n, 20n, undefined, 0n]
+    await storeRequests(
+      database,
+      costs.map((charge, minute) => ({
+        startedAt: noon + minute * 60_000,
+        caller: minute % 2 === 0 ? one : two,
+        charge: charge as Nano | undefined,
+        totalMs: 1000 - minute,
+      })),
+    )
+    const sorted = async (query: Partial<SortedQuery>) => {
+      const found: number[] = []
+      for (let after: SortedQuery['after']; ; ) {
+        const wanted = { sort: 'cost', order: 'desc', limit: 2, ...query, ...(after && { after }) } as const
+        const places = await sortedPlaces(database, wanted)
+        const requests = await requestsAt(database.sql, places)
+        found.push(...requests.map(({ startedAt }) => (startedAt - noon) / 60_000))
+        after = places.at(-1)
+        if (places.length < 2) return found
+      }
+    }
+    // Of the two with 30 the newer one is first, and so of the two without a cost.
+    expect(await sorted({})).toEqual([3, 0, 4, 2, 6, 5, 1])
+    expect(await sorted({ order: 'asc' })).toEqual([6, 2, 4, 3, 0, 5, 1])
+    expect(await sorted({ sort: 'total_ms' })).toEqual([0, 1, 2, 3, 4, 5, 6])
+    expect(await sorted({ sort: 'started_at', order: 'asc', from: noon + 2 * 60_000 })).toEqual([2, 3, 4, 5, 6])
+    expect(await sorted({ workspaceId: one.workspaceId })).toEqual([0, 4, 2, 6])
+    expect(await sorted({ keyIds: [two.keyId] })).toEqual([3, 5, 1])
   })
 })

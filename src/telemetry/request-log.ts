@@ -10,7 +10,7 @@ import { templateOf } from '../store/insert-rows.ts'
 import { type RequestRow, writeRequests } from '../store/request-rows.ts'
 import type { Sql } from '../store/sql.ts'
 import { isStoreUnavailable } from '../store/sql-error.ts'
-import type { RequestFilters } from './read-log.ts'
+import { type LogDatabase, type RequestFilters, readPortions } from './read-log.ts'
 import {
   endOfLog,
   type LoggedRequest,
@@ -161,10 +161,12 @@ async function findRows(sql: Sql, query: RequestQuery): Promise<StoredRow[]> {
   const wanted = { key_id: keyId, model, workspace_id: workspaceId, project_id: projectId, provider: query.provider }
   const first = indexedColumns.find((column) => wanted[column] !== undefined)
   const others = Object.entries(wanted).filter(([column, value]) => value !== undefined && column !== first)
-  const { cause } = query
+  const { cause, from = 0, to = lastMoment } = query
   const isAttributed = hasAttributionFilter(query)
   const portion = others.length === 0 && !isAttributed && cause === undefined ? limit : Math.max(limit, portionMin)
   const passes = (row: StoredRow) =>
+    row.started_at >= from &&
+    row.started_at < to &&
     others.every(([column, value]) => row[column as keyof StoredRow] === value) &&
     (cause === undefined || (row.cause ?? row.code?.toLowerCase() ?? 'ok') === cause) &&
     (!isAttributed || passesAttribution(attributionOf(row), query))
@@ -216,9 +218,73 @@ function findAlong(
 
 /** An id holds its time in 48 bits. */
 const lastMoment = 2 ** 48 - 1
+const idMarginMs = 60_000
 
+/** Begins before `from`: an id is created a moment before the start time of its request is taken. */
 function idRange({ from, to, before = endOfLog }: RequestQuery): readonly [since: string, before: RequestId] {
   const idAt = (time: number): RequestId => firstIdAt(Math.min(lastMoment, Math.max(0, Math.floor(time))))
   const end = to === undefined ? endOfLog : idAt(to)
-  return [from === undefined ? '' : idAt(from), end < before ? end : before]
+  return [from === undefined ? '' : idAt(from - idMarginMs), end < before ? end : before]
+}
+
+/** What requests can be sorted by, and the column of each. */
+const sortColumns = {
+  started_at: 'started_at',
+  total_ms: 'total_ms',
+  first_event_ms: 'first_event_ms',
+  input_tokens: 'input_tokens',
+  output_tokens: 'output_tokens',
+  cost: 'charge',
+} as const
+
+export interface SortedQuery extends RequestFilters {
+  readonly from?: number
+  readonly to?: number
+  readonly sort: keyof typeof sortColumns
+  readonly order: 'asc' | 'desc'
+  readonly limit: number
+  /** The last place of the page before. */
+  readonly after?: SortedPlace
+  readonly signal?: LogDatabase['signal']
+}
+
+export interface SortedPlace {
+  readonly id: RequestId
+  /** null = the request has none; those come last in either order. */
+  readonly value: bigint | null
+}
+
+/** The first places of a sorted list. No index has these orders, so all requests of the period are read, in portions. */
+export async function sortedPlaces(database: LogDatabase, query: SortedQuery): Promise<readonly SortedPlace[]> {
+  const { sort, order, limit, after, signal, from = 0, to = lastMoment - idMarginMs, ...filters } = query
+  const inOrder = (a: SortedPlace, b: SortedPlace): number => comparePlaces(a, b, order)
+  const portions = readPortions<SortedPlace>(
+    { ...database, ...(signal && { signal }) },
+    { ...filters, from, to },
+    `SELECT id, ${sortColumns[sort]} AS value`,
+    '',
+  )
+  let found: SortedPlace[] = []
+  for await (const places of portions) {
+    for (const place of places) if (!after || inOrder(after, place) < 0) found.push(place)
+    found = found.sort(inOrder).slice(0, limit)
+  }
+  return found
+}
+
+/** The newest first among equals. */
+function comparePlaces(a: SortedPlace, b: SortedPlace, order: SortedQuery['order']): number {
+  if (a.value === b.value) return a.id < b.id ? 1 : a.id > b.id ? -1 : 0
+  if (a.value === null || b.value === null) return a.value === null ? 1 : -1
+  return a.value < b.value === (order === 'asc') ? -1 : 1
+}
+
+/** The requests at these places, in their order. */
+export async function requestsAt(sql: Sql, places: readonly SortedPlace[]): Promise<readonly LoggedRequest[]> {
+  if (places.length === 0) return []
+  const ids = places.map(({ id }) => id)
+  const texts = ['SELECT * FROM requests WHERE id IN (', ...ids.slice(1).map(() => ', '), ')']
+  const rows = await sql<StoredRow>(templateOf(texts), ...ids)
+  const byId = new Map(rows.map((row) => [row.id, requestFromRow(row)]))
+  return ids.flatMap((id) => byId.get(id) ?? [])
 }

@@ -24,6 +24,12 @@ export interface AttemptRecord {
   ms: number
   /** When it began, in milliseconds after the request. Absent in requests of older versions. */
   readonly startMs?: number
+  /** What a call without an answer probably used, as reported or estimated; absent = nothing that is billed. */
+  readonly usage?: Usage
+  /** What that cost by the route's price, in nano-dollars; absent = nothing, or unknown. */
+  readonly cost?: number
+  /** The version of that price. */
+  readonly costVersion?: string
 }
 
 /** Whether the caller got an answer from it, or a part of one. */
@@ -76,7 +82,10 @@ export class RequestRecord {
   reason: string | undefined
   caller: RecordedCaller | undefined
   model: string | undefined
-  /** The requested name, if the client may not use such a model. Kept apart from `model`, because sums have a row per model. */
+  /**
+   * The requested name, if the client may not use such a model. Kept apart from `model`, because sums have a row per model. The
+   * id of the requested model, if a fallback answered.
+   */
   requestedModel: string | undefined
   candidates: readonly CandidateRecord[] = noList
   attempts: AttemptRecord[] = []
@@ -88,7 +97,7 @@ export class RequestRecord {
   stream = false
   usage: Usage | undefined
   /** The first count that was not billed as reported. A note has the numbers. */
-  implausibleUsage: ImplausibleCount | undefined
+  implausible: { readonly count: ImplausibleCount; readonly reported: number } | undefined
   /** `charge` in decimal USD. The answer, the log and the API show it as `cost`. */
   chargeUsd: string | undefined
   /** The wallet's balance after the charge, where known. */
@@ -99,6 +108,8 @@ export class RequestRecord {
   charge: Nano | undefined
   /** The provider's bill to the operator, by the cost of the route; undefined = unknown. */
   upstreamCost: Nano | undefined
+  /** The version of that cost; `own` on the workspace's own key. */
+  costVersion: string | undefined
   /** Savings by the prompt cache at the price of the charge; negative if writing to it cost more. */
   cacheSaved: bigint | undefined
   /** The client's name for itself. */
@@ -147,6 +158,8 @@ function jsonRequest(record: RequestRecord): string {
   if (record.code !== undefined) text += `,"code":"${record.code}","reason":${JSON.stringify(record.reason)}`
   if (record.caller !== undefined) text += `,"key":"${record.caller.keyId}"`
   if (record.model !== undefined) text += `,"model":${jsonText(record.model)}`
+  const replaced = replacedModel(record)
+  if (replaced !== undefined) text += `,"requested_model":${jsonText(replaced)}`
   if (served) text += `,"provider":"${served.provider}","upstream_model":${jsonText(served.upstreamModel)}`
   text += `,"attempts":${attempts.length},"stream":${record.stream}`
   if (record.notes.length > 0) text += `,"notes":${JSON.stringify(record.notes)}`
@@ -154,6 +167,11 @@ function jsonRequest(record: RequestRecord): string {
   if (record.chargeUsd !== undefined) text += `,"cost":"${record.chargeUsd}"`
   if (record.firstEventMs !== undefined) text += `,"first_event_ms":${rounded(record.firstEventMs)}`
   return `${text},"total_ms":${rounded(record.totalMs)}}`
+}
+
+/** The model that was asked for, if a fallback answered. */
+function replacedModel({ model, requestedModel }: RequestRecord): string | undefined {
+  return model === undefined ? undefined : requestedModel
 }
 
 /** Every line has one of a few paths and models. */
@@ -172,6 +190,8 @@ function jsonText(text: string): string {
 /** `14:02:11  200  sandbox/echo  via sandbox  12 in  8 out  ttft 41 ms  310 ms  $0.000028  req_…` */
 function prettyRequest(record: RequestRecord): string {
   const columns = [timeOfDay(record.startedAt), String(record.status), (record.model ?? record.path).padEnd(18)]
+  const replaced = replacedModel(record)
+  if (replaced !== undefined) columns.push(`in place of ${replaced}`)
   columns.push(prettyOutcome(record).padEnd(36))
   if (record.usage) columns.push(`${totalInputTokens(record.usage)} in`, `${record.usage.outputTokens} out`)
   if (record.firstEventMs !== undefined) columns.push(`ttft ${Math.round(record.firstEventMs)} ms`)
@@ -201,7 +221,7 @@ function rounded(milliseconds: number): number {
 
 /** Fields that have other columns, or are only in the log line or in metrics. */
 type NotLogged =
-  | ('surface' | 'caller' | 'implausibleUsage' | 'chargeUsd' | 'balance')
+  | ('surface' | 'caller' | 'implausible' | 'chargeUsd' | 'balance')
   | ('cacheSaved' | 'settleMs' | 'waitedMs' | 'limitSource' | 'trace')
 
 /** A record as it was stored. */
@@ -257,7 +277,7 @@ export function requestRow(record: RequestRecord, facts?: ChargeFacts): RequestR
     held: record.held === undefined ? null : Number(record.held),
     charge: facts ? Number(facts.charge) : null,
     written_off: facts && facts.writtenOff > 0n ? Number(facts.writtenOff) : null,
-    upstream_cost: facts && record.upstreamCost !== undefined ? Number(record.upstreamCost) : null,
+    upstream_cost: record.upstreamCost === undefined ? null : Number(record.upstreamCost),
     price_version: record.priceVersion ?? null,
     input_tokens: usage ? totalInputTokens(usage) : null,
     cache_read_tokens: usage ? usage.cacheReadTokens : null,
@@ -268,7 +288,16 @@ export function requestRow(record: RequestRecord, facts?: ChargeFacts): RequestR
     usage: usage ? JSON.stringify(usage) : null,
     estimated: usage?.source === 'estimated' ? 1 : 0,
     budgets: facts?.budgets ?? null,
+    cost_version: record.costVersion ?? null,
+    failed_cost: failedCostOf(record.attempts),
   }
+}
+
+function failedCostOf(attempts: readonly AttemptRecord[]): number | null {
+  let sum: number | null = null
+  // 0: there is such an attempt, and its cost is unknown.
+  for (const { usage, cost = 0 } of attempts) if (usage !== undefined) sum = (sum ?? 0) + cost
+  return sum
 }
 
 /** Only known keys are charged. */
@@ -278,16 +307,26 @@ export function chargedRequestRow(record: RequestRecord, facts: ChargeFacts): Re
   return row
 }
 
-interface Details {
+/** The column `details`. */
+export interface Details {
   readonly requestedModel?: string
   readonly candidates?: readonly CandidateRecord[]
   readonly attempts?: readonly AttemptRecord[]
   readonly warnings?: readonly string[]
   readonly notes?: readonly string[]
+  /** The implausible count that the provider reported, and most likely bills. */
+  readonly implausible?: { readonly count: ImplausibleCount; readonly reported: number }
 }
 
 /** Leaves out what `requestFromRow` derives from other columns, so most rows have no details. */
-function detailsOf({ requestedModel, candidates, attempts, warnings, notes }: RequestRecord): string | null {
+function detailsOf({
+  requestedModel,
+  candidates,
+  attempts,
+  warnings,
+  notes,
+  implausible,
+}: RequestRecord): string | null {
   const [attempt] = attempts
   const isOneAttempt = attempts.length === 0 || (attempts.length === 1 && attempt?.outcome === 'ok')
   const served = attempts.at(-1)
@@ -306,6 +345,7 @@ function detailsOf({ requestedModel, candidates, attempts, warnings, notes }: Re
     ...(!isOneAttempt && { attempts }),
     ...(warnings.length > 0 && { warnings }),
     ...(notes.length > 0 && { notes }),
+    ...(implausible && { implausible }),
   }
   return JSON.stringify(details)
 }
@@ -372,6 +412,7 @@ export function requestFromRow(row: StoredRow): LoggedRequest {
     held: (row.held ?? undefined) as Nano | undefined,
     charge: (row.charge ?? undefined) as Nano | undefined,
     upstreamCost: (row.upstream_cost ?? undefined) as Nano | undefined,
+    costVersion: row.cost_version ?? undefined,
     firstEventMs: row.first_event_ms === null ? undefined : Number(row.first_event_ms),
     totalMs: Number(row.total_ms),
     client: row.client ?? undefined,

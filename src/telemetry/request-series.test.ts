@@ -5,7 +5,7 @@ import type { KeyId, WorkspaceId } from '../kernel/ids.ts'
 import type { Nano } from '../kernel/money.ts'
 import type { Database } from '../store/database.ts'
 import { type Figures, foldHours, grainMs } from '../store/request-rows.ts'
-import { countFacets, readSeries, type SeriesQuery } from './request-series.ts'
+import { countFacets, readSeries, readTopSeries, type SeriesQuery } from './request-series.ts'
 
 const hourMs = grainMs.hour
 const noon = Date.UTC(2026, 10, 15, 12)
@@ -108,6 +108,21 @@ forEachEngine((_, storeTest) => {
     expect(await costs({ cause: 'unknown_model', workspaceId: 'ws_1' })).toEqual(['null 1 0'])
     expect(await costs({ workspaceId: 'ws_2' })).toEqual([])
     expect(await costs({ keyIds: [] })).toEqual([])
+  })
+
+  storeTest('adds up the series of one person before the highest are chosen', async ({ database }) => {
+    await fill(database)
+    const top = async (regroup: (key: string | null) => string | null, max: number) => {
+      const { shown, others } = await readTopSeries(database, { ...window, group: 'key', regroup }, max)
+      const list = shown.map(
+        ({ value, total, buckets }) => `${value} ${total.requests} ${total.charge} ${buckets.size}`,
+      )
+      return [...list, others ? `${others.count} more ${others.total.charge}` : 'all']
+    }
+    // Both keys are Ada's: 1010 + 100, from the hours that begin at 10, 11 and 12.
+    expect(await top(() => 'ada', 1)).toEqual(['ada 4 1110 3', 'all'])
+    // The other key belongs to nobody.
+    expect(await top((key) => (key === 'key_2' ? 'ada' : null), 1)).toEqual(['null 2 1010 2', '1 more 100'])
   })
 
   storeTest('counts the values of each facet', async ({ database }) => {

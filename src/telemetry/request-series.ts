@@ -31,6 +31,7 @@ const columns = {
   key: 'key_id',
   workspace: 'workspace_id',
   provider: 'provider',
+  route: "provider || ' ' || upstream_model",
   agent: 'agent',
   session: 'session',
   user: 'end_user',
@@ -71,14 +72,24 @@ export interface TopSeries {
   readonly others: (SeriesSum & { readonly count: number }) | undefined
 }
 
+export interface TopQuery extends SeriesQuery {
+  /** Adds up series whose values it makes the same, such as the keys of a person. */
+  regroup?(value: string | null): string | null
+}
+
 /**
  * At most `max` series. Sessions may be as many as a tenth of the requests, so they are first ranked by cost, and then the other
  * figures are only read of those that are shown.
  */
-export async function readTopSeries(database: LogDatabase, query: SeriesQuery, max: number): Promise<TopSeries> {
+export async function readTopSeries(
+  database: LogDatabase,
+  { regroup, ...query }: TopQuery,
+  max: number,
+): Promise<TopSeries> {
   const isBySession = sourceOf(seriesSource(query)).sums?.series === 'session' && query.session === undefined
   if (!isBySession) {
-    const all = await readSeries(database, query)
+    const read = await readSeries(database, query)
+    const all = regroup ? regrouped(read, regroup) : read
     const rest = all.slice(max)
     return { shown: all.slice(0, max), others: rest.length === 0 ? undefined : { count: rest.length, ...joined(rest) } }
   }
@@ -89,6 +100,16 @@ export async function readTopSeries(database: LogDatabase, query: SeriesQuery, m
   // At least one: a session may have begun since they were ranked.
   const count = Math.max(1, ranked.length - kept.length)
   return { shown: named, others: rest.total.requests === 0n ? undefined : { count, ...rest } }
+}
+
+function regrouped(series: readonly Series[], groupOf: (value: string | null) => string | null): readonly Series[] {
+  const groups = Map.groupBy(series, ({ value }) => groupOf(value))
+  return [...groups].map(([value, parts]) => ({ value, ...joined(parts) })).sort(byCost)
+}
+
+/** The highest cost first, then the most requests. */
+function byCost({ total: a }: SeriesSum, { total: b }: SeriesSum): number {
+  return Number(b.charge - a.charge || b.requests - a.requests)
 }
 
 /** In the order of `readSeries`. */
@@ -180,7 +201,7 @@ async function sumSeries(
   const named = [...found]
     .map(([value, series]) => ({ value, ...series, buckets: withRequests(series.buckets) }))
     .filter(({ total }) => total.requests !== 0n)
-    .sort((a, b) => Number(b.total.charge - a.total.charge || b.total.requests - a.total.requests))
+    .sort(byCost)
   return { named, all }
 }
 
@@ -217,7 +238,15 @@ function withRequests(buckets: ReadonlyMap<number, Figures>): ReadonlyMap<number
 /** Where the figures of a series come from. */
 export function seriesSource({ stepMs, offsetMs, group, ...query }: SeriesQuery): SourceQuery {
   const isIn = (grain: keyof typeof grainMs) => stepMs % grainMs[grain] === 0 && offsetMs % grainMs[grain] === 0
-  return { ...query, groups: [group], grain: isIn('day') ? 'day' : isIn('hour') ? 'hour' : undefined }
+  if (isIn('day')) return { ...query, groups: [group], grain: 'day' }
+  if (isIn('hour')) return { ...query, groups: [group], grain: 'hour' }
+  // Intervals of an hour would all be cut.
+  const isOfHours = stepMs > grainMs.hour && stepMs % grainMs.hour === 0
+  return {
+    ...query,
+    groups: [group],
+    ...(isOfHours ? { grain: 'hour', cut: { stepMs, offsetMs } } : { grain: undefined }),
+  }
 }
 
 function shownValue(group: SeriesGroup, raw: string | null): string | null {
@@ -260,7 +289,7 @@ const firstEventSums = firstEventConditions
     return { first, name: `counts_${first}`, sql: `CAST(SUM(CASE ${faster}${cases.join(' ')} END) AS BIGINT)` }
   })
 const loggedSums = [
-  ...['input_tokens', 'cache_read_tokens', 'output_tokens', 'charge'].map(
+  ...['input_tokens', 'cache_read_tokens', 'output_tokens', 'charge', 'cache_saved'].map(
     (name) => `CAST(COALESCE(SUM(${name}), 0) AS BIGINT) AS ${name}`,
   ),
   ...firstEventSums.map(({ name, sql }) => `${sql} AS ${name}`),

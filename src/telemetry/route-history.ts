@@ -143,7 +143,7 @@ export interface Incident {
   /** Epoch milliseconds of the first and the last failed attempt. */
   readonly startedAt: number
   readonly lastFailedAt: number
-  /** Whether it may still be going on. */
+  /** Whether it is still going on. */
   readonly isOpen: boolean
   /** Failed attempts by outcome, the most frequent first. */
   readonly causes: readonly (readonly [outcome: string, attempts: number])[]
@@ -154,27 +154,33 @@ export interface Incident {
 /** Fewer failures are an incident only if one of them pauses the route. */
 const incidentFailuresMin = 3
 const pausingCauses: readonly string[] = ['refused our credential', 'out of quota', 'does not know the model']
-/** An incident is over once no attempt has failed for this long. */
+/** A failure this long after the last one is another incident. */
 const incidentGapMs = 3_600_000
 
-/** Newest first. Incidents of several routes of a provider at the same time are one. */
-export function findIncidents(routes: readonly RouteSlots[], now: number): readonly Incident[] {
+/**
+ * Newest first. Incidents of several routes of a provider at the same time are one. `isFailing`: whether the route fails now;
+ * the latest incident of a route goes on exactly as long as that.
+ */
+export function findIncidents(
+  routes: readonly RouteSlots[],
+  isFailing: (route: Pick<RouteSlots, 'provider' | 'upstreamModel'>) => boolean,
+): readonly Incident[] {
   const byProvider = Map.groupBy(routes, ({ provider }) => provider)
   const found = [...byProvider.values()].flatMap((members) =>
-    merge(members.flatMap((route) => incidentsOf(route, now))),
+    merge(members.flatMap((route) => incidentsOf(route, isFailing(route)))),
   )
   return found.sort((a, b) => b.startedAt - a.startedAt)
 }
 
-function incidentsOf({ provider, upstreamModel, slots }: RouteSlots, now: number): readonly Incident[] {
+function incidentsOf({ provider, upstreamModel, slots }: RouteSlots, isFailing: boolean): readonly Incident[] {
   const runs: Slot[][] = []
   let run: Slot[] | undefined
   for (const [, slot] of [...slots].sort(([a], [b]) => a - b)) {
-    const isFailing = slot.failed > 0 && slot.failed >= slot.ok
-    const isLate = isFailing && slot.firstFailedAt - (run?.at(-1)?.lastFailedAt ?? 0) > incidentGapMs
+    const isBad = slot.failed > 0 && slot.failed >= slot.ok
+    const isLate = isBad && slot.firstFailedAt - (run?.at(-1)?.lastFailedAt ?? 0) > incidentGapMs
     // A slot with neutral outcomes only does not end a run.
-    if (isLate || (!isFailing && slot.ok > 0)) run = undefined
-    if (!isFailing) continue
+    if (isLate || (!isBad && slot.ok > 0)) run = undefined
+    if (!isBad) continue
     if (run) run.push(slot)
     else {
       run = [slot]
@@ -191,7 +197,7 @@ function incidentsOf({ provider, upstreamModel, slots }: RouteSlots, now: number
       upstreamModels: [upstreamModel],
       startedAt: each[0]?.firstFailedAt ?? 0,
       lastFailedAt: last,
-      isOpen: each === run && now - last < incidentGapMs,
+      isOpen: isFailing && each === run,
       causes,
       rescued: each.reduce((sum, slot) => sum + slot.rescued, 0),
       lost: each.reduce((sum, slot) => sum + slot.lost, 0),

@@ -131,9 +131,10 @@ const usageColumns = {
 
 const uncosted = 'CASE WHEN upstream_cost IS NULL THEN charge END'
 const costColumns = {
-  upstream_cost: { ...sumOf('CASE WHEN charge IS NOT NULL THEN upstream_cost END'), summed: 'upstream_cost' },
+  upstream_cost: sumOf('upstream_cost'),
   uncosted: { logged: `COUNT(${uncosted})`, summed: 'uncosted' },
   uncosted_charges: { ...sumOf(uncosted), summed: 'uncosted_charges' },
+  failed_cost: sumOf('failed_cost'),
 }
 
 type SummedRow = Readonly<Record<`g${number}`, string | null>> &
@@ -200,6 +201,8 @@ export interface UsageSum {
   saved: bigint
   /** The providers' bill to the operator, as far as it is known. This and the rest only `withProviderCosts`. */
   upstreamCost: Nano
+  /** What attempts without an answer probably cost. */
+  failedCost: Nano
   /** Charged requests for which it is not known, and their charges. */
   uncosted: number
   uncostedCharges: Nano
@@ -258,6 +261,7 @@ function addRow(sum: UsageSum, row: SummedRow): void {
   sum.cost = (sum.cost + row.cost) as Nano
   sum.saved += row.saved
   sum.upstreamCost = (sum.upstreamCost + (row.upstream_cost ?? 0n)) as Nano
+  sum.failedCost = (sum.failedCost + (row.failed_cost ?? 0n)) as Nano
   sum.uncosted += Number(row.uncosted ?? 0n)
   sum.uncostedCharges = (sum.uncostedCharges + (row.uncosted_charges ?? 0n)) as Nano
 }
@@ -272,6 +276,7 @@ function emptySum(groups: UsageSum['groups']): UsageSum {
     cost: zeroNano,
     saved: 0n,
     upstreamCost: zeroNano,
+    failedCost: zeroNano,
     uncosted: 0,
     uncostedCharges: zeroNano,
   }

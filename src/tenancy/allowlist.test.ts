@@ -20,9 +20,10 @@ function allowed(...lists: readonly (readonly string[])[]): string[] {
   return models.filter((id) => allowsModel(allow, id))
 }
 
-test('accepts ids and patterns ending in a slash and a star, and nothing else', () => {
-  for (const text of ['openai/gpt-5.6', 'openai/*', 'a/b:c@d+e_f', 'acme/team/*']) expect(parsePattern(text)).toBe(text)
-  const wrong = ['', '*', '/', '/*', 'openai', 'openai/', 'openai*', 'openai/gpt-*', '*/gpt-5.6', 'openai/**', 'a b/*']
+test('accepts ids and patterns ending in a star behind the first slash, and nothing else', () => {
+  const right = ['openai/gpt-5.6', 'openai/*', 'openai/gpt-*', 'a/b:c@d+e_f', 'acme/team/*']
+  for (const text of right) expect(parsePattern(text)).toBe(text)
+  const wrong = ['', '*', '/', '/*', 'openai', 'openai/', 'openai*', 'openai/g*t', '*/gpt-5.6', 'openai/**', 'a b/*']
   for (const text of [...wrong, 'openai/*\n', ' openai/*', 'open\u0000ai/*']) expect(parsePattern(text)).toBeUndefined()
 })
 
@@ -36,6 +37,11 @@ test('an id allows itself, a pattern everything below its slash', () => {
   expect(allowed(['openai/*'])).toEqual(['openai/gpt-5.6', 'openai/gpt-5.6-mini'])
   expect(allowed(['acme/*'])).toEqual(['acme/large', 'acme/team/small'])
   expect(allowed(['acme/team/*'])).toEqual(['acme/team/small'])
+})
+
+test('a pattern with the beginning of a name allows what begins so', () => {
+  expect(allowed(['openai/gpt-5.6*'])).toEqual(['openai/gpt-5.6', 'openai/gpt-5.6-mini'])
+  expect(allowed(['openai/gpt-5.6-*', 'acme/l*'])).toEqual(['openai/gpt-5.6-mini', 'acme/large'])
 })
 
 test('both lists must allow a model, in any order', () => {

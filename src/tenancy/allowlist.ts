@@ -1,18 +1,23 @@
-// The restrictions of a key: models (ids and `prefix/*` patterns) and source addresses. A model must be in the allowlists
+// The restrictions of a key: models (ids and patterns such as `acme/*` and `acme/large-*`) and source addresses. A model must be in the allowlists
 // of the project and in that of the key, so a key can narrow what its project allows and never widen it.
 
 import { assert, Failure, invalidRequest } from '../kernel/failure.ts'
 import { type IpRange, isInRange, parseIpAddress, parseIpRange } from '../kernel/ip-range.ts'
 import type { Column } from '../store/columns.ts'
 
-/** An id as itself, `prefix/*` as `prefix/`. An id never ends in a slash, so the two cannot be mixed up. */
-export type Allowlist = ReadonlySet<string>
+export interface Allowlist {
+  /** An id as itself, `prefix/*` as `prefix/`. An id never ends in a slash, so the two cannot be mixed up. */
+  readonly entries: ReadonlySet<string>
+  /** The beginnings of other patterns: `acme/large-` */
+  readonly prefixes: readonly string[]
+}
 
 /** Enough for a hand-picked catalog, and small enough that ten thousand cached callers fit into memory. */
 const patternsMax = 200
-const pattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}\/(\*|[A-Za-z0-9][A-Za-z0-9._:@+-]{0,127}(\/\*)?)$/
+const pattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}\/(\*|[A-Za-z0-9][A-Za-z0-9._:@+-]{0,127}(\/?\*)?)$/
+export const patternWords = "a model's id (`creator/model`) or a pattern (`creator/*`, `creator/model-*`)"
 
-/** The pattern, or undefined if it is neither an id nor `prefix/*`. */
+/** The pattern, or undefined if it is neither an id nor the beginning of some and `*`. */
 export function parsePattern(text: string): string | undefined {
   return pattern.test(text) ? text : undefined
 }
@@ -25,13 +30,18 @@ export function checkModels(models: readonly string[]): void {
   const wrong = models.findIndex((text) => parsePattern(text) === undefined)
   if (wrong === -1) return
   throw invalidRequest(
-    `\`models[${wrong}]\` must be a model's id (\`creator/model\`) or a pattern (\`creator/*\`). Leave \`models\` out to allow every model.`,
+    `\`models[${wrong}]\` must be a model's id (\`creator/model\`) or a pattern (\`creator/*\`, \`creator/model-*\`). Leave \`models\` out to allow every model.`,
     `models[${wrong}]`,
   )
 }
 
 export function createAllowlist(models: readonly string[]): Allowlist {
-  return new Set(models.map((text) => (text.endsWith('/*') ? text.slice(0, -1) : text)))
+  const beginnings = models.filter((text) => /[^/]\*$/.test(text))
+  const others = models.filter((text) => !beginnings.includes(text))
+  return {
+    entries: new Set(others.map((text) => (text.endsWith('/*') ? text.slice(0, -1) : text))),
+    prefixes: beginnings.map((text) => text.slice(0, -1)),
+  }
 }
 
 /** Every list must allow it; no list = every model. */
@@ -40,11 +50,12 @@ export function allowsModel(allow: readonly Allowlist[], id: string): boolean {
   return true
 }
 
-function isIn(list: Allowlist, id: string): boolean {
-  if (list.has(id)) return true
+function isIn({ entries, prefixes }: Allowlist, id: string): boolean {
+  if (entries.has(id)) return true
   for (let slash = id.indexOf('/'); slash !== -1; slash = id.indexOf('/', slash + 1)) {
-    if (list.has(id.slice(0, slash + 1))) return true
+    if (entries.has(id.slice(0, slash + 1))) return true
   }
+  for (const prefix of prefixes) if (id.startsWith(prefix)) return true
   return false
 }
 

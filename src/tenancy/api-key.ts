@@ -8,9 +8,13 @@ export type ApiKey = `sk-tg-${string}`
 
 const prefix = 'sk-tg-'
 
-/** For text that a client sent and that is shown or recorded: a key can stand in place of a model. */
+/** API keys, personal, refresh and device tokens by their prefixes, and access tokens, which are JWTs. */
+const secretForms = /(sk-tg-)\w+|(tg-(?:mt|rt|dc)-)[\w.-]+|(eyJ)[\w.-]+/g
+
+/** For text that a client sent and that is shown or recorded: a key or token can stand in place of a model. */
 export function hideKeys(text: string): string {
-  return text.includes(prefix) ? text.replace(/sk-tg-\w+/g, `${prefix}…`) : text
+  if (!text.includes('tg-') && !text.includes('eyJ')) return text
+  return text.replace(secretForms, (_, key = '', token = '', jwt = '') => `${key}${token}${jwt}…`)
 }
 const randomLength = 28
 const checksumLength = 6

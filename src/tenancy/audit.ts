@@ -5,7 +5,8 @@ import { createHash } from 'node:crypto'
 import { assert } from '../kernel/failure.ts'
 import { count, type ItemIn, json, optional, rowFormat, text, time } from '../store/columns.ts'
 import type { Database } from '../store/database.ts'
-import { type Sql, timeToSql } from '../store/sql.ts'
+import { templateOf } from '../store/insert-rows.ts'
+import { type Sql, type SqlValue, textToSql, timeToSql } from '../store/sql.ts'
 import type { Act, Page, PageQuery } from './management.ts'
 
 export interface AuditEntry extends Act {
@@ -96,13 +97,38 @@ export function auditHash(row: Omit<StoredAudit, 'hash'>): string {
 
 const sequenceMax = 9_000_000_000_000_000_000n
 
+export interface AuditFilters {
+  /** A person includes the tokens of the person. */
+  readonly actor?: string
+  /** `key.revoke`, or `key` for everything that was done to keys. */
+  readonly action?: string
+  readonly object?: string
+  /** Epoch milliseconds; `to` is exclusive. */
+  readonly from?: number
+  readonly to?: number
+}
+
 /** Newest first. */
-export async function listAudit(sql: Sql, page: PageQuery): Promise<Page<AuditRow>> {
-  const { limit, cursor } = page
+export async function listAudit(sql: Sql, query: PageQuery & AuditFilters): Promise<Page<AuditRow>> {
+  const { limit, cursor, actor, action, object, from, to } = query
   // An invalid cursor is before the first entry, so the page is empty.
   const before = cursor === undefined ? sequenceMax : /^[0-9]{1,18}$/.test(cursor) ? BigInt(cursor) : 0n
-  const rows = await sql`SELECT * FROM audit WHERE sequence < ${before}
-    ORDER BY sequence DESC LIMIT ${BigInt(limit + 1)}`
+  // All actions of a kind begin with its name and a point.
+  const kind = action?.includes('.') === false && `${action}.`
+  const by = textToSql(actor)
+  const conditions: readonly (false | readonly [text: string, ...values: SqlValue[]])[] = [
+    ['sequence < ?', before],
+    by !== null && ['(actor = ? OR actor IN (SELECT id FROM management_tokens WHERE person_id = ?))', by, by],
+    object !== undefined && ['object = ?', textToSql(object)],
+    action !== undefined && [kind ? `SUBSTR(action, 1, ${kind.length}) = ?` : 'action = ?', textToSql(kind || action)],
+    from !== undefined && ['at >= ?', timeToSql(from)],
+    to !== undefined && ['at < ?', timeToSql(to)],
+  ]
+  const given = conditions.filter((each) => each !== false)
+  const where = given.map(([text]) => text).join(' AND ')
+  const text = `SELECT * FROM audit WHERE ${where} ORDER BY sequence DESC LIMIT ?`
+  const values = given.flatMap(([, ...each]) => each)
+  const rows = await sql(templateOf(text.split('?')), ...values, BigInt(limit + 1))
   const items = auditRow.all(rows.slice(0, limit))
   return { items, nextCursor: rows.length > limit ? String(items.at(-1)?.sequence) : undefined }
 }

@@ -2,7 +2,7 @@ import { expect } from 'bun:test'
 import { forEachEngine, type TestEngine, testWith } from '../../test/parts/engines.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { Failure } from '../kernel/failure.ts'
-import type { KeyId } from '../kernel/ids.ts'
+import type { KeyId, SignInId } from '../kernel/ids.ts'
 import type { Database } from '../store/database.ts'
 import type { Sql } from '../store/sql.ts'
 import { allowsModel } from './allowlist.ts'
@@ -44,7 +44,7 @@ async function createBench(engine: TestEngine) {
   })
   const database = counted(store.database)
   const act = () => ({ actor: 'test', at: nowMs })
-  const used: KeyId[] = []
+  const used: (KeyId | SignInId)[] = []
   return {
     database,
     workspaceId,
@@ -98,7 +98,7 @@ forEachEngine((engine) => {
       projectName: 'web',
       workspaceId: bench.workspaceId,
       workspaceName: 'acme',
-      allow: [new Set(['openai/', 'acme/large'])],
+      allow: [{ entries: new Set(['openai/', 'acme/large']), prefixes: [] }],
       limits: [],
       sharesRoutes: false,
       priceList: undefined,
@@ -149,7 +149,7 @@ forEachEngine((engine) => {
   })
 
   benchTest('the error for a missing key names both headers', async (bench) => {
-    const message = `Tollgate needs an API key: send \`Authorization: Bearer sk-tg-…\` or \`x-api-key: sk-tg-…\`. ${getOne}`
+    const message = `Tollgate needs an API key: send \`Authorization: Bearer sk-tg-…\` or \`x-api-key: sk-tg-…\`. ${getOne} Or sign in as a person: run \`tollgate login\`.`
     for (const headers of [new Headers(), new Headers({ authorization: 'Basic dXNlcjpwYXNz' }), bearer('')]) {
       expect(refusalOf(await bench.authenticator.authenticate(headers))).toBe(message)
     }

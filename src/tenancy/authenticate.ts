@@ -1,16 +1,27 @@
-// From the headers of a request to its caller. On the path of every request: a cached key costs no promise. Error messages
-// contain at most the last four characters of a key, and nothing of any other text.
+// From the headers of a request to its caller: by an API key, or by the access token of a person who signed in. On the path of
+// every request: a cached key or token costs no promise. Error messages contain at most the last four characters of a key,
+// and nothing of any other text.
 
 import { type Clock, isoTime } from '../kernel/clock.ts'
 import { Failure } from '../kernel/failure.ts'
-import type { KeyId, ProjectId, WorkspaceId } from '../kernel/ids.ts'
+import type { KeyId, PersonId, ProjectId, SignInId, WorkspaceId } from '../kernel/ids.ts'
 import type { Database } from '../store/database.ts'
 import { portionsOf } from '../store/insert-rows.ts'
 import { type Sql, timeToSql } from '../store/sql.ts'
 import { isStoreUnavailable, storeUnavailable } from '../store/sql-error.ts'
 import type { RequestHeaders } from '../wire/http-message.ts'
+import { type AccessTokens, accessTokenStart, hasAccessTokenForm } from './access-tokens.ts'
 import { type ApiKey, apiKeyLength, createVerifier, hasApiKeyForm, lastFour } from './api-key.ts'
-import { type Caller, createFindKey, createKeyCache, createRehash, isKeyOf, type StoredKey } from './caller.ts'
+import {
+  type Caller,
+  createFindKey,
+  createFindSignIn,
+  createKeyCache,
+  createRehash,
+  isKeyOf,
+  type SignInOfToken,
+  type StoredKey,
+} from './caller.ts'
 import type { Limits } from './limits.ts'
 
 export interface AuthenticatorOptions {
@@ -18,18 +29,20 @@ export interface AuthenticatorOptions {
   readonly pepper: Uint8Array
   /** Pepper of the previous master secret, during a rotation: keys stored under it are valid and move when used. */
   readonly previousPepper?: Uint8Array | undefined
+  /** Checks access tokens; absent = nobody signs in. */
+  readonly accessTokens?: Pick<AccessTokens, 'read'>
   readonly clock: Clock
   readonly cacheTtlMs?: number
   /** The limits of keys that set none themselves; called when a key is looked up. */
   keyLimits?(): Limits
-  /** Called for every accepted request: must be cheap. */
-  noteUse?(keyId: KeyId): void
+  /** Called for every accepted request, with its key and its sign-in: must be cheap. */
+  noteUse?(id: KeyId | SignInId): void
 }
 
 export interface Authenticator {
   authenticate(headers: RequestHeaders): Caller | Failure | Promise<Caller | Failure>
-  /** Call after a key, project or workspace changed: its keys are loaded again at their next request. */
-  invalidate(id: KeyId | ProjectId | WorkspaceId): void
+  /** Call after a key, project, workspace or role of a person changed: its keys are loaded again at their next request. */
+  invalidate(id: KeyId | ProjectId | WorkspaceId | PersonId): void
   /** Call after a change that concerns every key. */
   invalidateAll(): void
 }
@@ -37,40 +50,55 @@ export interface Authenticator {
 type Verdict = Caller | Failure
 
 const howToGetOne = 'Create one: console → API keys, or `tollgate keys create`.'
+const howToSignIn = 'Sign in: run `tollgate login` (in Claude Code, `/login`).'
 
 export function createAuthenticator(options: AuthenticatorOptions): Authenticator {
-  const { database, pepper, previousPepper, clock, cacheTtlMs = 5000 } = options
+  const { database, pepper, previousPepper, accessTokens, clock, cacheTtlMs = 5000 } = options
   const { keyLimits = () => ({}), noteUse = () => {} } = options
   const computeVerifier = createVerifier(pepper)
   const computePrevious = previousPepper && createVerifier(previousPepper)
   const rehash = createRehash(database, computeVerifier.version)
   const findKey = createFindKey(database, keyLimits, rehash)
+  const findSignIn = createFindSignIn(database, keyLimits)
+  const findByToken = async (text: string): Promise<StoredKey | undefined> => {
+    const token = await accessTokens?.read(text, clock.now())
+    return token && (await findSignIn(token))
+  }
   const cache = createKeyCache(clock, cacheTtlMs, (text) =>
-    findKey(computeVerifier(text as ApiKey), computePrevious?.(text as ApiKey)),
+    text.startsWith(accessTokenStart)
+      ? findByToken(text)
+      : findKey(computeVerifier(text as ApiKey), computePrevious?.(text as ApiKey)),
   )
 
-  function judgeNow(key: ApiKey, stored: StoredKey | undefined): Verdict {
-    const verdict = judge(key, stored, clock.now())
-    if (!(verdict instanceof Failure)) noteUse(verdict.keyId)
+  function judgeNow(text: string, stored: StoredKey | undefined): Verdict {
+    const verdict = text.startsWith(accessTokenStart)
+      ? judgeToken(stored, clock.now())
+      : judge(text as ApiKey, stored, clock.now())
+    if (verdict instanceof Failure) return verdict
+    noteUse(verdict.keyId)
+    if (stored?.signIn) noteUse(stored.signIn.id)
     return verdict
   }
 
   function check(text: string): Verdict | Promise<Verdict> {
-    if (text.length !== apiKeyLength) return malformed(text)
-    // Cached texts are known to be keys: the form is only checked, and the HMAC only computed, before a query.
+    const isToken = text.startsWith(accessTokenStart)
+    if (text.length !== apiKeyLength && !isToken) return malformed(text)
+    // Cached texts are known to be valid: the form and the signature are only checked, and the HMAC only computed, before a
+    // query.
     const known = cache.peek(text)
-    if (known !== undefined) return judgeNow(text as ApiKey, known)
+    if (known !== undefined) return judgeNow(text, known)
+    if (isToken) return hasAccessTokenForm(text) ? lookUp(text) : refusedToken(unknownToken)
     return hasApiKeyForm(text) ? lookUp(text) : malformed(text)
   }
 
-  async function lookUp(key: ApiKey): Promise<Verdict> {
+  async function lookUp(text: string): Promise<Verdict> {
     let stored: StoredKey | undefined
     try {
-      stored = await cache.find(key)
+      stored = await cache.find(text)
     } catch (error) {
       return storeFailure(error)
     }
-    return judgeNow(key, stored)
+    return judgeNow(text, stored)
   }
 
   return {
@@ -80,7 +108,7 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
       const apiKey = (headers.get('x-api-key') ?? headers.get('x-goog-api-key'))?.trim() || undefined
       if (bearer === undefined) return apiKey === undefined ? missing(headers) : check(apiKey)
       if (apiKey === undefined || apiKey === bearer) return check(bearer)
-      return checkBoth(check(bearer), check(apiKey), hasApiKeyForm(bearer))
+      return checkBoth(check(bearer), check(apiKey), hasApiKeyForm(bearer) || hasAccessTokenForm(bearer))
     },
     invalidate: (id) => cache.deleteWhere((key) => isKeyOf(key, id)),
     invalidateAll: () => cache.deleteWhere(() => true),
@@ -94,10 +122,19 @@ function bearerToken(headers: RequestHeaders): string | undefined {
   const header = headers.get('authorization')
   if (header === null) return undefined
   // The spelling of nearly every client.
-  if (header.length === plainBearer.length + apiKeyLength && header.startsWith(plainBearer)) {
+  if (
+    header.startsWith(plainBearer) &&
+    isPlain(header.charCodeAt(plainBearer.length)) &&
+    isPlain(header.charCodeAt(header.length - 1))
+  ) {
     return header.slice(plainBearer.length)
   }
   return /^\s*bearer +(\S.*)$/i.exec(header)?.[1]?.trim()
+}
+
+/** Neither blank nor outside ASCII. */
+function isPlain(code: number): boolean {
+  return code > 0x20 && code < 0x7f
 }
 
 /** Clients with two settings often have a foreign key in one of them; only with two valid keys is it unclear who pays. */
@@ -126,6 +163,30 @@ function judge(key: ApiKey, stored: StoredKey | undefined, now: number): Verdict
   return caller
 }
 
+/** Says nothing about why: someone who forged it must not learn how near it came. */
+const unknownToken = 'it has expired, was changed, or was not issued by this installation'
+
+function judgeToken(stored: StoredKey | undefined, now: number): Verdict {
+  if (stored?.signIn === undefined) return refusedToken(unknownToken)
+  const { caller, revokedAt, expiresAt = 0, signIn } = stored
+  if (revokedAt !== undefined) return refusedToken(`its sign-in ended ${day(revokedAt)}`)
+  if (expiresAt <= now) return refusedToken(unknownToken)
+  if (signIn.role === undefined || signIn.role === 'viewer') return withoutRole(signIn, caller)
+  return caller
+}
+
+function refusedToken(why: string): Failure {
+  return unauthorized(`Tollgate does not accept this access token: ${why}. ${howToSignIn}`)
+}
+
+function withoutRole({ email, role }: SignInOfToken, { workspaceName }: Caller): Failure {
+  const what = role === undefined ? 'no role' : `the role ${role}, which does not include model calls,`
+  return new Failure(
+    'FORBIDDEN',
+    `The account ${email} has ${what} in the workspace "${workspaceName}". Ask an admin of the workspace for the role member, or sign in to another workspace.`,
+  )
+}
+
 function missing(headers: RequestHeaders): Failure {
   const given = headers.get('authorization')?.trim() ?? ''
   // One word: a key without the scheme. Basic and others have two.
@@ -135,7 +196,7 @@ function missing(headers: RequestHeaders): Failure {
     )
   }
   return unauthorized(
-    `Tollgate needs an API key: send \`Authorization: Bearer sk-tg-…\` or \`x-api-key: sk-tg-…\`. ${howToGetOne}`,
+    `Tollgate needs an API key: send \`Authorization: Bearer sk-tg-…\` or \`x-api-key: sk-tg-…\`. ${howToGetOne} Or sign in as a person: run \`tollgate login\`.`,
   )
 }
 
@@ -182,12 +243,12 @@ interface LastUsedOptions {
   onFault(thrown: unknown): void
 }
 
-/** When each key was last used. Kept in memory and written in the background; a crash loses the last minute. */
+/** When each key and sign-in was last used. Kept in memory and written in the background; a crash loses the last minute. */
 export function createLastUsed({ database, clock, onFault }: LastUsedOptions) {
-  let noted = new Map<KeyId, number>()
+  let noted = new Map<KeyId | SignInId, number>()
 
   return {
-    note: (keyId: KeyId) => void noted.set(keyId, clock.now()),
+    note: (id: KeyId | SignInId) => void noted.set(id, clock.now()),
     /** Never throws. What could not be written is kept for the next flush. */
     async flush(): Promise<void> {
       const pending = noted
@@ -209,7 +270,7 @@ export function createLastUsed({ database, clock, onFault }: LastUsedOptions) {
   }
 }
 
-async function writeUses(sql: Sql, uses: readonly (readonly [KeyId, number])[]): Promise<void> {
+async function writeUses(sql: Sql, uses: readonly (readonly [KeyId | SignInId, number])[]): Promise<void> {
   const rows = uses.map(([keyId, at]) => ({ key_id: keyId, last_used_at: timeToSql(at) }))
   await sql`INSERT INTO key_uses ${sql(rows)} ON CONFLICT (key_id) DO UPDATE
     SET last_used_at = excluded.last_used_at WHERE excluded.last_used_at > key_uses.last_used_at`

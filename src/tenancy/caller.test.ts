@@ -4,6 +4,7 @@ import { refusalOf } from '../../test/parts/refused.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { KeyId, ProjectId, WorkspaceId } from '../kernel/ids.ts'
 import type { Nano } from '../kernel/money.ts'
+import { wholeSubject } from '../kernel/spend-limit.ts'
 import type { Database } from '../store/database.ts'
 import type { Sql } from '../store/sql.ts'
 import { allowsSource } from './allowlist.ts'
@@ -58,7 +59,12 @@ forEachEngine((engine) => {
     const { database, keyId, projectId, workspaceId } = bench
     const ofProject: Limits = { tokensPerMinute: 200_000 }
     // More than a float holds exactly.
-    const ofWorkspace: Limits = { spendPerDay: 5n as Nano, spendPerMonth: 9_007_199_254_740_993n as Nano }
+    const ofWorkspace: Limits = {
+      spend: [
+        { subject: wholeSubject, window: 'day', amount: 5n as Nano },
+        { subject: wholeSubject, window: 'month', amount: 9_007_199_254_740_993n as Nano },
+      ],
+    }
     await database.transaction(async (sql) => {
       await putLimits(sql, 'project', projectId, ofProject, act)
       await putLimits(sql, 'workspace', workspaceId, ofWorkspace, act)

@@ -1,13 +1,18 @@
-// The caller of a request: looked up by the verifier of its key, and cached. The result says what is stored, not whether
-// the key is valid: that depends on the time and is checked for every request.
+// The caller of a request: looked up by the verifier of its key, or by the sign-in that its access token names, and cached.
+// The result says what is stored, not whether the key or token is valid: that depends on the time and is checked for every
+// request.
 
 import { timingSafeEqual } from 'node:crypto'
 import type { Clock } from '../kernel/clock.ts'
-import type { KeyId, ProjectId, WorkspaceId } from '../kernel/ids.ts'
+import type { GroupId, KeyId, PersonId, ProjectId, SignInId, WorkspaceId } from '../kernel/ids.ts'
 import type { IpRange } from '../kernel/ip-range.ts'
+import type { Role } from '../kernel/roles.ts'
+import { noFacts, type SpendLimit, subjectKinds } from '../kernel/spend-limit.ts'
 import type { Database } from '../store/database.ts'
 import { type Sql, timeFromSql } from '../store/sql.ts'
+import type { ReadToken } from './access-tokens.ts'
 import { type Allowlist, aliasesFromSql, createAllowlistPool, listFromSql, rangesOf } from './allowlist.ts'
+import { personKeyName } from './keys.ts'
 import { hasLimits, type LimitScope, type Limits, limitsFromSql } from './limits.ts'
 import { LoadingCache } from './loading-cache.ts'
 
@@ -26,7 +31,11 @@ export interface Caller {
   readonly allow: readonly Allowlist[]
   /** Aliases of the project: further names of models. Absent = none. */
   readonly aliases?: Readonly<Record<string, string>> | undefined
-  /** The limits of key, project and workspace; the tightest applies. */
+  /** Whose key it is; absent = the installation's. */
+  readonly person?: { readonly id: PersonId; readonly email: string | undefined } | undefined
+  /** In which the key or its person is; absent = none. */
+  readonly groups?: readonly GroupOfCaller[] | undefined
+  /** The limits of key, project and workspace that can concern it; the tightest applies. */
   readonly limits: readonly LimitScope[]
   /** Whether routes on the operator's credentials may be tried after those on the workspace's own. */
   readonly sharesRoutes: boolean
@@ -38,6 +47,11 @@ export interface Caller {
   readonly priceList: string | undefined
 }
 
+export interface GroupOfCaller {
+  readonly id: GroupId
+  readonly name: string
+}
+
 export interface StoredKey {
   readonly caller: Caller
   /** undefined = never. */
@@ -45,12 +59,33 @@ export interface StoredKey {
   readonly revokedAt: number | undefined
   /** Set if the secret was replaced by a newer one of the same key. */
   readonly rotated: { readonly at: number; readonly endsAt: number } | undefined
+  /** Set if it was found by an access token. `revokedAt` is then also the end of the sign-in, `expiresAt` the token's. */
+  readonly signIn?: SignInOfToken
 }
 
-interface KeyRow {
+export interface SignInOfToken {
+  readonly id: SignInId
+  readonly personId: PersonId
+  readonly email: string
+  /** In the key's workspace, now. */
+  readonly role: Role | undefined
+}
+
+interface SecretRow extends KeyRow {
   readonly verifier: string
   readonly rotated_at: bigint | null
   readonly ends_at: bigint | null
+}
+
+interface SignInRow extends KeyRow {
+  readonly ended_at: bigint | null
+  readonly ends_at: bigint
+  readonly email: string
+  readonly operator: Role | null
+  readonly role: Role | null
+}
+
+interface KeyRow {
   readonly key_id: KeyId
   readonly key_name: string
   readonly expires_at: bigint | null
@@ -69,6 +104,10 @@ interface KeyRow {
   readonly shares_routes: bigint
   readonly price_list: string | null
   readonly end_user_salt: string | null
+  readonly owner_id: PersonId | null
+  readonly owner_email: string | null
+  /** `grp_… name`, one to a line. */
+  readonly groups: string | null
 }
 
 /** `previous`: the verifier under the pepper of the previous master secret, during a rotation. */
@@ -86,8 +125,7 @@ export function createFindKey(
   keyLimits: () => Limits,
   onStale: (stale: StaleVerifier) => void = () => {},
 ): FindKey {
-  const allowlistOf = createAllowlistPool()
-  const shared = createTextPool()
+  const callerOf = createCallerOf(keyLimits)
   return async (verifier, previous = verifier) => {
     const row = await readKey(database, verifier, previous)
     if (row === undefined) return undefined
@@ -97,21 +135,7 @@ export function createFindKey(
       onStale({ stored: row.verifier, replacement: verifier })
     }
     return {
-      caller: Object.freeze({
-        keyId: row.key_id,
-        keyName: row.key_name,
-        projectId: shared(row.project_id),
-        projectName: shared(row.project_name),
-        workspaceId: shared(row.workspace_id),
-        workspaceName: shared(row.workspace_name),
-        allow: allowlistsOf(row, allowlistOf),
-        aliases: aliasesFromSql(row.project_aliases),
-        limits: limitsOf(row, keyLimits()),
-        sharesRoutes: row.shares_routes === 1n,
-        endUserSalt: row.end_user_salt ?? undefined,
-        sources: rangesOf(listFromSql(row.sources)),
-        priceList: row.price_list ?? undefined,
-      }),
+      caller: callerOf(row),
       expiresAt: timeFromSql(row.expires_at),
       revokedAt: timeFromSql(row.revoked_at),
       rotated:
@@ -122,17 +146,81 @@ export function createFindKey(
   }
 }
 
+function createCallerOf(keyLimits: () => Limits): (row: KeyRow) => Caller {
+  const allowlistOf = createAllowlistPool()
+  const shared = createTextPool()
+  return (row) => {
+    const groups = groupsOf(row)
+    return Object.freeze({
+      keyId: row.key_id,
+      keyName: row.key_name,
+      projectId: shared(row.project_id),
+      projectName: shared(row.project_name),
+      workspaceId: shared(row.workspace_id),
+      workspaceName: shared(row.workspace_name),
+      allow: allowlistsOf(row, allowlistOf),
+      aliases: aliasesFromSql(row.project_aliases),
+      person: row.owner_id === null ? undefined : { id: row.owner_id, email: row.owner_email ?? undefined },
+      groups,
+      limits: limitsOf(row, keyLimits(), groups),
+      sharesRoutes: row.shares_routes === 1n,
+      endUserSalt: row.end_user_salt ?? undefined,
+      sources: rangesOf(listFromSql(row.sources)),
+      priceList: row.price_list ?? undefined,
+    })
+  }
+}
+
+/** The key of a sign-in, with what the person may do now. undefined = there is no such sign-in any more. */
+export type FindSignIn = (token: ReadToken) => Promise<StoredKey | undefined>
+
+export function createFindSignIn(database: Database, keyLimits: () => Limits): FindSignIn {
+  const callerOf = createCallerOf(keyLimits)
+  return async ({ signInId, personId, expiresAt }) => {
+    const row = await readSignIn(database, signInId, personId)
+    return (
+      row && {
+        caller: callerOf({ ...row, key_name: personKeyName(row.email) }),
+        expiresAt: Math.min(expiresAt, timeFromSql(row.ends_at)),
+        revokedAt: timeFromSql(row.revoked_at ?? row.ended_at),
+        rotated: undefined,
+        signIn: { id: signInId, personId, email: row.email, role: row.operator ?? row.role ?? undefined },
+      }
+    )
+  }
+}
+
+async function readSignIn({ sql }: Database, id: SignInId, personId: PersonId): Promise<SignInRow | undefined> {
+  const [row] = await sql<SignInRow>`
+    SELECT s.revoked_at AS ended_at, s.expires_at AS ends_at, o.email, op.role AS operator, m.role,
+      k.id AS key_id, k.name AS key_name, k.expires_at, k.revoked_at, k.models AS key_models, k.limits AS key_limits, k.sources,
+      p.id AS project_id, p.name AS project_name, p.models AS project_models, p.aliases AS project_aliases, p.limits AS project_limits,
+      w.id AS workspace_id, w.name AS workspace_name, w.limits AS workspace_limits, w.shares_routes,
+      w.end_user_salt, w.price_list, k.owner_id, o.email AS owner_email, (SELECT string_agg(g.id || ' ' || g.name, ${'\n'})
+        FROM group_members gm JOIN groups g ON g.id = gm.group_id
+        WHERE gm.member_id IN (k.id, k.owner_id) AND g.workspace_id = w.id) AS groups
+    FROM sign_ins s JOIN people o ON o.id = s.person_id
+    JOIN api_keys k ON k.id = s.key_id JOIN projects p ON p.id = k.project_id
+    JOIN workspaces w ON w.id = p.workspace_id
+    LEFT JOIN members op ON op.person_id = s.person_id AND op.workspace_id IS NULL
+    LEFT JOIN members m ON m.person_id = s.person_id AND m.workspace_id = w.id
+    WHERE s.id = ${id} AND s.person_id = ${personId}`
+  return row
+}
+
 /**
  * One statement, by unique indexes alone: the secret in use, or one that was replaced. Both peppers at once, because a
  * verifier that changes between two statements would be found by neither.
  */
-async function readKey({ sql }: Database, verifier: string, previous: string): Promise<KeyRow | undefined> {
-  const [row] = await sql<KeyRow>`
+async function readKey({ sql }: Database, verifier: string, previous: string): Promise<SecretRow | undefined> {
+  const [row] = await sql<SecretRow>`
     SELECT s.verifier, s.rotated_at, s.ends_at, k.id AS key_id, k.name AS key_name, k.expires_at, k.revoked_at,
       k.models AS key_models, k.limits AS key_limits, k.sources,
       p.id AS project_id, p.name AS project_name, p.models AS project_models, p.aliases AS project_aliases, p.limits AS project_limits,
       w.id AS workspace_id, w.name AS workspace_name, w.limits AS workspace_limits, w.shares_routes,
-      w.end_user_salt, w.price_list
+      w.end_user_salt, w.price_list, k.owner_id, (SELECT o.email FROM people o WHERE o.id = k.owner_id) AS owner_email,
+      (SELECT string_agg(g.id || ' ' || g.name, ${'\n'}) FROM group_members gm JOIN groups g ON g.id = gm.group_id
+        WHERE gm.member_id IN (k.id, k.owner_id) AND g.workspace_id = w.id) AS groups
     FROM (SELECT verifier, id AS key_id, CAST(NULL AS BIGINT) AS rotated_at, CAST(NULL AS BIGINT) AS ends_at
         FROM api_keys WHERE verifier IN (${verifier}, ${previous})
       UNION ALL SELECT verifier, key_id, rotated_at, ends_at FROM rotated_secrets
@@ -168,22 +256,49 @@ function createTextPool(): <Text extends string>(text: Text) => Text {
 
 const unlimited: readonly LimitScope[] = Object.freeze([])
 
-function limitsOf(row: KeyRow, keyLimits: Limits): readonly LimitScope[] {
+const noGroups: readonly GroupOfCaller[] = Object.freeze([])
+
+function groupsOf({ groups }: KeyRow): readonly GroupOfCaller[] {
+  if (groups === null) return noGroups
+  // Twice, if the key and its person are both in it.
+  const lines = [...new Set(groups.split('\n'))].sort()
+  return Object.freeze(
+    lines.map((line) => {
+      const space = line.indexOf(' ')
+      return Object.freeze({ id: line.slice(0, space) as GroupId, name: line.slice(space + 1) })
+    }),
+  )
+}
+
+function limitsOf(row: KeyRow, keyLimits: Limits, groups: readonly GroupOfCaller[]): readonly LimitScope[] {
   const ofKey = Object.freeze({ ...keyLimits, ...limitsFromSql(row.key_limits) })
   const scopes: LimitScope[] = [
     { kind: 'key', id: row.key_id, name: row.key_name, limits: ofKey },
     { kind: 'project', id: row.project_id, name: row.project_name, limits: limitsFromSql(row.project_limits) },
     { kind: 'workspace', id: row.workspace_id, name: row.workspace_name, limits: limitsFromSql(row.workspace_limits) },
   ]
-  const limited = scopes.filter(({ limits }) => hasLimits(limits))
+  const concerning = scopes.map((scope) => ({ ...scope, limits: limitsConcerning(scope.limits, row.owner_id, groups) }))
+  const limited = concerning.filter(({ limits }) => hasLimits(limits))
   return limited.length === 0 ? unlimited : Object.freeze(limited.map((scope) => Object.freeze(scope)))
+}
+
+/** Without those of other people and groups, of which a workspace may have hundreds. */
+function limitsConcerning(limits: Limits, owner: PersonId | null, groups: readonly GroupOfCaller[]): Limits {
+  const facts = { ...noFacts, personId: owner ?? undefined, groupIds: groups.map(({ id }) => id) }
+  const concerns = ({ subject: { kind, name } }: SpendLimit) => {
+    if (name === undefined || subjectKinds[kind].isOfRequest) return true
+    const names: readonly string[] = subjectKinds[kind].names(facts)
+    return names.includes(name)
+  }
+  if (!limits.spend || limits.spend.every(concerns)) return limits
+  return Object.freeze({ ...limits, spend: Object.freeze(limits.spend.filter(concerns)) })
 }
 
 /** About 600 bytes each, 60 MB in all; a key with the longest lists takes some 20 KB. */
 const cachedMax = 100_000
 const unknownMax = 10_000
 
-/** By the text of the key. Unknown keys are bounded separately: a flood of invented ones cannot push out those in use. */
+/** By the text of the key or token. Unknown keys are bounded separately: a flood of invented ones cannot push out those in use. */
 export type KeyCache = LoadingCache<string, StoredKey | undefined>
 
 export function createKeyCache(
@@ -195,11 +310,11 @@ export function createKeyCache(
   return new LoadingCache({ clock, ttlMs, max: cachedMax, load, separate })
 }
 
-/** Whether the key has this id, or belongs to this project or workspace. */
-export function isKeyOf(key: StoredKey | undefined, id: KeyId | ProjectId | WorkspaceId): boolean {
+/** Whether the key has this id, or belongs to this project or workspace, or stands for this person. */
+export function isKeyOf(key: StoredKey | undefined, id: KeyId | ProjectId | WorkspaceId | PersonId): boolean {
   if (!key) return false
   const { keyId, projectId, workspaceId } = key.caller
-  return keyId === id || projectId === id || workspaceId === id
+  return keyId === id || projectId === id || workspaceId === id || key.signIn?.personId === id
 }
 
 /** Rows in one transaction: on the embedded engine it delays the commits of settlements. */

@@ -4,7 +4,7 @@
 // change, so a lost notification does little harm; what is cached without expiry is recorded in the change's transaction.
 
 import type { Clock } from '../kernel/clock.ts'
-import type { KeyId, ProjectId, WorkspaceId } from '../kernel/ids.ts'
+import type { KeyId, PersonId, ProjectId, WorkspaceId } from '../kernel/ids.ts'
 import { type Database, databaseNow } from '../store/database.ts'
 import type { Redis } from '../store/redis.ts'
 import type { Sql } from '../store/sql.ts'
@@ -13,6 +13,8 @@ export type Change =
   | { readonly kind: 'key'; readonly id: KeyId }
   | { readonly kind: 'project'; readonly id: ProjectId }
   | { readonly kind: 'workspace'; readonly id: WorkspaceId }
+  /** The roles of a person. */
+  | { readonly kind: 'person'; readonly id: PersonId }
   /** The credentials of a workspace. */
   | { readonly kind: 'credential'; readonly id: WorkspaceId }
   /** The price of a model. */
@@ -27,10 +29,12 @@ export interface NumberedChange {
 
 const isKey = (id: string): id is KeyId => id.startsWith('key_')
 const isProject = (id: string): id is ProjectId => id.startsWith('prj_')
+const isPerson = (id: string): id is PersonId => id.startsWith('per_')
 const isWorkspace = (id: string): id is WorkspaceId => id.startsWith('ws_')
 
-export function changeOf(id: KeyId | ProjectId | WorkspaceId): Change {
+export function changeOf(id: KeyId | ProjectId | WorkspaceId | PersonId): Change {
   if (isKey(id)) return { kind: 'key', id }
+  if (isPerson(id)) return { kind: 'person', id }
   return isProject(id) ? { kind: 'project', id } : { kind: 'workspace', id: id as WorkspaceId }
 }
 
@@ -38,6 +42,7 @@ export function changeOf(id: KeyId | ProjectId | WorkspaceId): Change {
 export function readChange(kind: string, id: string): Change | undefined {
   if (kind === 'key') return isKey(id) ? { kind, id } : undefined
   if (kind === 'project') return isProject(id) ? { kind, id } : undefined
+  if (kind === 'person') return isPerson(id) ? { kind, id } : undefined
   if (kind === 'workspace' || kind === 'credential') return isWorkspace(id) ? { kind, id } : undefined
   return kind === 'price' || kind === 'config' ? { kind, id } : undefined
 }

@@ -11,6 +11,7 @@ import { nameFrom } from './management.ts'
 import {
   acceptInvitation,
   addMember,
+  deleteSignIns,
   endAccess,
   findPerson,
   grantsOf,
@@ -123,6 +124,8 @@ export interface SignIn {
   readonly outcome: SignedUp | Failure
   /** Own keys that the person lost; the caller invalidates them. */
   readonly revokedKeys: readonly KeyId[]
+  /** Whose roles may have changed; the caller invalidates them too. undefined = no person here. */
+  readonly personId: PersonId | undefined
 }
 
 export async function signInByClaims(
@@ -137,7 +140,7 @@ export async function signInByClaims(
       'failure' in identity ? turnAway(sql, claims, identity, at) : enter(sql, identity, rules, at),
     )
   } catch (thrown) {
-    if (thrown instanceof Failure) return { outcome: thrown, revokedKeys: [] }
+    if (thrown instanceof Failure) return { outcome: thrown, revokedKeys: [], personId: undefined }
     throw thrown
   }
 }
@@ -146,7 +149,7 @@ export async function signInByClaims(
 async function turnAway(sql: Sql, claims: Claims, { failure, reason }: NotAllowed, at: number): Promise<SignIn> {
   const person = reason && (await findPerson(sql, { subject: subjectOf(claims) }))
   const revokedKeys = person ? await endAccess(sql, person, reason, { actor: 'identity provider', at }) : []
-  return { outcome: failure, revokedKeys }
+  return { outcome: failure, revokedKeys, personId: person?.id }
 }
 
 async function enter(sql: Sql, identity: Identity, rules: ClaimRules, at: number): Promise<SignIn> {
@@ -155,15 +158,27 @@ async function enter(sql: Sql, identity: Identity, rules: ClaimRules, at: number
   const known = (await findPerson(sql, { subject: identity.subject })) ?? (await link(sql, identity))
   if (!known && mapped.length + invitations.length === 0) {
     if (rules.mode === 'invite') throw refuse('You have no account here. Ask an admin of your workspace to invite you.')
-    return { outcome: await signUp(sql, identity, at), revokedKeys: [] }
+    const outcome = await signUp(sql, identity, at)
+    await keepGroups(sql, outcome.personId, identity)
+    return { outcome, revokedKeys: [], personId: undefined }
   }
   const personId = known?.id ?? (await insertPerson(sql, identity, at))
   await acceptAll(sql, invitations, personId, at)
   const revokedKeys = identity.groups ? await applyMapping(sql, personId, mapped, at) : []
-  if ((await grantsOf(sql, personId)).length > 0) return { outcome: { personId }, revokedKeys }
+  await keepGroups(sql, personId, identity)
+  if ((await grantsOf(sql, personId)).length > 0) return { outcome: { personId }, revokedKeys, personId }
   // Returned, not thrown, so that the revoked roles stay revoked.
   const message = 'Your account has no role here any more. Ask an admin of your workspace to invite you.'
-  return { outcome: refuse(message), revokedKeys }
+  return { outcome: refuse(message), revokedKeys, personId }
+}
+
+/** More than a provider sends in a token. */
+const groupsMax = 500
+
+/** For managed settings and telemetry. If the provider does not send them, the last ones stay. */
+async function keepGroups(sql: Sql, personId: PersonId, { groups }: Identity): Promise<void> {
+  if (!groups) return
+  await sql`UPDATE people SET idp_groups = ${JSON.stringify(groups.slice(0, groupsMax))} WHERE id = ${personId}`
 }
 
 /** One role for each workspace: the highest, if several groups have a role there. */
@@ -200,6 +215,7 @@ async function link(sql: Sql, { email, subject }: Identity) {
     await sql`UPDATE people SET password_hash = NULL WHERE id = ${person.id}`
     await sql`DELETE FROM console_sessions WHERE person_id = ${person.id}`
     await sql`DELETE FROM management_tokens WHERE person_id = ${person.id}`
+    await deleteSignIns(sql, person.id)
   }
   return person
 }

@@ -4,6 +4,7 @@ import { createTestClock, createTestTimers, type TestClock } from '../../test/pa
 import { createId, type ReplicaId } from '../kernel/ids.ts'
 import { clean } from '../ledger/clean.ts'
 import type { Database } from '../store/database.ts'
+import { CommitUnknown } from '../store/sql-error.ts'
 import {
   createGenerationKeys,
   createIdempotency,
@@ -115,16 +116,15 @@ interface Process {
   readonly id?: ReplicaId
   /** Other replicas that this one considers dead. */
   readonly dead?: readonly ReplicaId[]
+  readonly claimMaxMs?: number
 }
 
 /** A process whose timers run when the test says so. */
 function startReplica(database: Database, clock: TestClock, process: Process = {}) {
-  const { isCharged = false, meanwhile = async () => {}, id = 'rep_1', dead = [] } = process
+  const { isCharged = false, meanwhile = async () => {}, id = 'rep_1', dead = [], claimMaxMs = 600_000 } = process
   const works: (() => unknown)[] = []
   const generationKeys = createGenerationKeys({
-    database,
-    clock,
-    keys,
+    ...{ database, clock, keys, claimMaxMs },
     isCharged: async () => {
       await meanwhile()
       return isCharged
@@ -147,6 +147,9 @@ const generation = (): KeyedRequest => ({
   bodySha256: 'same',
   requestId: createId('req'),
 })
+
+/** Far more than any condition takes. */
+const triesMax = 1_000
 
 /** Rejects every transaction while `isAway`. */
 function createFaultyDatabase(database: Database) {
@@ -213,22 +216,26 @@ forEachEngine((engine, storeTest) => {
     }
   })
 
-  test('a completed request is not renewed, even if its answer could not be stored', async () => {
+  test('an answer that could not be stored is stored later, and its key is not renewed', async () => {
     await using store = await engine.openStore()
     const clock = createTestClock()
     const database = createFaultyDatabase(store.database)
-    const first = startReplica(database, clock)
+    const first = startReplica(database, clock, { isCharged: true })
+    // On the embedded engine there is no other process.
+    const second = engine.name === 'postgres' ? startReplica(store.database, clock, { id: 'rep_2' }) : first
     const request = generation()
     await first.claim(request)
     database.isAway = true
     await expect(first.complete(request, Buffer.from('answer'))).rejects.toThrow('away')
     database.isAway = false
+    expect(await first.claim(generation())).toEqual({ kind: 'running', requestId: request.requestId })
     clock.advance(15 * minuteMs)
     await first.renew()
     const [row] = await store.database.sql<{ expires_at: bigint }>`SELECT expires_at FROM idempotency`
     expect(Number(row?.expires_at)).toBe(clock.now() - 15 * minuteMs + 24 * 60 * minuteMs)
-    const second = startReplica(store.database, clock, { id: 'rep_2', dead: ['rep_1'], isCharged: true })
-    expect(await second.claim(generation())).toEqual({ kind: 'spent', requestId: request.requestId })
+    expect(await second.claim(generation())).toEqual({
+      ...{ kind: 'answered', requestId: request.requestId, body: Buffer.from('answer') },
+    })
   })
 
   test('a key that could not be freed is free at once in its process, and elsewhere after a retry', async () => {
@@ -251,6 +258,35 @@ forEachEngine((engine, storeTest) => {
       await first.renew()
       expect((await first.claim(generation())).kind).toBe('running')
     }
+  })
+
+  test('a claim does not wait for a database that hangs, and leaves no key taken when it goes on', async () => {
+    await using store = await engine.openStore()
+    const clock = createTestClock()
+    const hanging = Promise.withResolvers<void>()
+    const commits = Promise.withResolvers<void>()
+    const transaction: Database['transaction'] = (work, shape) =>
+      store.database.transaction(async (sql) => {
+        const result = await work(sql)
+        commits.resolve()
+        await hanging.promise
+        return result
+      }, shape)
+    const database = { ...store.database, transaction }
+    const first = startReplica(database, clock, { claimMaxMs: 100 })
+    const request = generation()
+    expect(await first.claim(request)).toEqual({ kind: 'unavailable' })
+    await commits.promise
+    // Others would wait as long.
+    const others = Array.from({ length: 20 }, (_, at) => first.claim({ ...generation(), key: `other ${at}` }))
+    expect((await Promise.all(others)).every(({ kind }) => kind === 'unavailable')).toBe(true)
+    hanging.resolve()
+    // It is claimed, and freed. On the embedded engine there is no other process.
+    const second = engine.name === 'postgres' ? startReplica(store.database, clock, { id: 'rep_2' }) : first
+    const keyOf = async () => await store.database.sql`SELECT key FROM idempotency`
+    while ((await first.claim({ ...generation(), key: 'another' })).kind === 'unavailable') await Bun.sleep(5)
+    expect(await keyOf()).toEqual([{ key: 'another' }])
+    expect(await second.claim(generation())).toEqual({ kind: 'claimed' })
   })
 
   storeTest('exactly one of several simultaneous requests claims the key', async ({ database }) => {
@@ -283,6 +319,44 @@ forEachEngine((engine, storeTest) => {
     expect(await charged.claim(generation())).toEqual({ kind: 'spent', requestId: request.requestId })
     const second = startReplica(database, clock, { id: 'rep_2', dead: ['rep_1'] })
     expect(await second.claim(generation())).toEqual({ kind: 'claimed' })
+  })
+
+  storeTest('a claim that is committed only after its reply was lost leaves no key taken', async (store) => {
+    const clock = createTestClock()
+    const database = { ...store.database }
+    const first = startReplica(database, clock)
+    const commit = Promise.withResolvers<void>()
+    let placing: Promise<unknown> | undefined
+    const usual = database.transaction
+    let hasTried = false
+    database.transaction = async (work) => {
+      database.transaction = (free) => usual(free).finally(() => (hasTried = true))
+      const worked = Promise.withResolvers<void>()
+      placing = store.database.transaction(async (sql) => {
+        await work(sql)
+        await sql`SELECT set_config('idle_in_transaction_session_timeout', '0', true)`
+        worked.resolve()
+        await commit.promise
+      })
+      await Promise.race([worked.promise, placing])
+      throw new CommitUnknown(new Error('the connection broke'))
+    }
+    await expect(first.claim(generation())).rejects.toThrow('the connection broke')
+    const waits = async () =>
+      (
+        await store.database.sql`SELECT 1 FROM pg_stat_activity
+        WHERE datname = current_database() AND wait_event_type = 'Lock'`
+      ).length > 0
+    for (let tries = 0; !hasTried && !(await waits()) && tries < triesMax; tries++) await Bun.sleep(5)
+    commit.resolve()
+    await placing
+    const second = startReplica(store.database, clock, { id: 'rep_2' })
+    let claim = await second.claim(generation())
+    for (let tries = 0; claim.kind === 'running' && tries < triesMax; tries++) {
+      await Bun.sleep(5)
+      claim = await second.claim(generation())
+    }
+    expect(claim).toEqual({ kind: 'claimed' })
   })
 
   storeTest('a process that was suspended before its hold learns that its key was taken over', async ({ database }) => {

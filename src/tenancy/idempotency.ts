@@ -6,10 +6,11 @@
 import type { Clock } from '../kernel/clock.ts'
 import { assert } from '../kernel/failure.ts'
 import type { ReplicaId, RequestId, WorkspaceId } from '../kernel/ids.ts'
-import { type Every, onTimer } from '../kernel/timers.ts'
+import { type Every, OutOfTime, onTimer, withinTime } from '../kernel/timers.ts'
 import type { Database } from '../store/database.ts'
 import { abandonKey, claimKey, completeKey, type KeyRow, keyLifetimeMs, readKey } from '../store/idempotency.ts'
 import { type Sql, timeToSql } from '../store/sql.ts'
+import { CommitUnknown } from '../store/sql-error.ts'
 import { open, seal } from './sealing.ts'
 
 export interface KeyedRequest {
@@ -84,6 +85,8 @@ export type GenerationClaim =
   | { readonly kind: 'running'; readonly requestId: RequestId }
   /** The key was used with another body. */
   | { readonly kind: 'conflict'; readonly requestId: RequestId }
+  /** The database hangs. If the key is claimed later, it is freed. */
+  | { readonly kind: 'unavailable' }
 
 export type GenerationKeys = ReturnType<typeof createGenerationKeys>
 
@@ -96,6 +99,8 @@ export interface GenerationKeysOptions {
   /** This process among several on one database. undefined: the embedded engine, which has one process. */
   readonly replica?: ReplicaLiveness | undefined
   readonly every?: Every
+  /** For tests: how long a claim waits for the database. */
+  readonly claimMaxMs?: number
 }
 
 export interface ReplicaLiveness {
@@ -106,7 +111,9 @@ export interface ReplicaLiveness {
 
 /** Keeps the rows of requests that run for longer than a key lives. */
 const renewMs = 5 * 60 * 1000
-const abandonRetryMs = 2000
+const endRetryMs = 2000
+/** As long as a hold waits. */
+const usualClaimMaxMs = 5000
 /** Larger answers are not stored. */
 const bodyBytesMax = 256 * 1024
 
@@ -121,10 +128,12 @@ export async function deleteGenerationKeys(sql: Sql, workspaceId: WorkspaceId): 
 
 /** For generations. Their keys have the scope `generationScope`. */
 export function createGenerationKeys(options: GenerationKeysOptions) {
-  const { database, clock, keys, isCharged, replica, every = onTimer } = options
+  const { database, clock, keys, isCharged, replica, every = onTimer, claimMaxMs = usualClaimMaxMs } = options
   const running = new Map<RequestId, KeyedRequest>()
-  /** Requests that failed and whose rows could not be deleted yet. */
-  const abandoned = new Map<RequestId, KeyedRequest>()
+  /** What ends the keys of requests that have ended, where it is not committed yet. */
+  const ending = new Map<RequestId, (sql: Sql) => Promise<void>>()
+  /** Claims that nobody waits for any more and that still run. */
+  let lateClaims = 0
 
   async function isDead({ request_id: requestId, response: owner }: KeyRow): Promise<boolean> {
     if (running.has(requestId as RequestId)) return false
@@ -142,17 +151,17 @@ export function createGenerationKeys(options: GenerationKeysOptions) {
       })
     }
   }
-  async function deleteAbandoned(): Promise<void> {
-    for (const [requestId, request] of [...abandoned]) {
-      await database.transaction((sql) => abandonKey(sql, request))
-      abandoned.delete(requestId)
-    }
+  async function endAll(): Promise<void> {
+    for (const requestId of [...ending.keys()]) await endKey(requestId)
+  }
+  async function endKey(requestId: RequestId): Promise<void> {
+    const end = ending.get(requestId)
+    if (!end) return
+    await database.transaction(end)
+    ending.delete(requestId)
   }
   // A round that fails is tried again by the next one. The row lives longer than the time between two rounds.
-  const stops = [
-    every(renewMs, () => renew().catch(() => {})),
-    every(abandonRetryMs, () => deleteAbandoned().catch(() => {})),
-  ]
+  const stops = [every(renewMs, () => renew().catch(() => {})), every(endRetryMs, () => endAll().catch(() => {}))]
 
   /** In the map before its row is visible, or the same key in this process would take it for dead. */
   async function enter(request: KeyedRequest): Promise<KeyRow | 'claimed' | undefined> {
@@ -178,7 +187,9 @@ export function createGenerationKeys(options: GenerationKeysOptions) {
     if (await isCharged(requestId)) {
       // It may have been completed in the meantime.
       const now = await readKey(database.sql, request)
-      return now?.state === 'done' && now.request_id === requestId ? ended(request, now) : { kind: 'spent', requestId }
+      if (now?.state === 'done' && now.request_id === requestId) return ended(request, now)
+      // Its answer is about to be stored, or is lost with its process.
+      return { kind: ending.has(requestId) ? 'running' : 'spent', requestId }
     }
     // Only the row that was read: one that was confirmed or renewed since then is checked again.
     await database.transaction((sql) => {
@@ -188,6 +199,41 @@ export function createGenerationKeys(options: GenerationKeysOptions) {
     return await claim(request)
   }
 
+  /** A client must not wait for as long as a disk or a database hangs. */
+  async function claimInTime(request: KeyedRequest): Promise<GenerationClaim> {
+    // It would wait as they do.
+    if (lateClaims > 0) return { kind: 'unavailable' }
+    const claiming = claim(request)
+    try {
+      return await withinTime(claimMaxMs, claiming)
+    } catch (thrown) {
+      const freed = freeAfter(claiming, request)
+      if (!(thrown instanceof OutOfTime)) throw thrown
+      lateClaims++
+      void freed.finally(() => lateClaims--)
+      return { kind: 'unavailable' }
+    }
+  }
+
+  /** Frees what a claim of a request that has ended takes, or may have taken. */
+  async function freeAfter(claiming: Promise<GenerationClaim>, request: KeyedRequest): Promise<void> {
+    const end = await claiming.catch((thrown: unknown) => thrown)
+    const isUnconfirmed = end instanceof CommitUnknown
+    if (isUnconfirmed || (end as GenerationClaim).kind === 'claimed') await abandon(request, isUnconfirmed)
+  }
+
+  /** `isUnconfirmed`: the commit of its claim was sent and not confirmed, so that it may still come. */
+  async function abandon(request: KeyedRequest, isUnconfirmed = false): Promise<void> {
+    ending.set(request.requestId, async (sql) => {
+      // Waits for the transaction that claims it, which other statements do not see.
+      if (isUnconfirmed) await claimKey(sql, request, clock.now())
+      await abandonKey(sql, request)
+    })
+    running.delete(request.requestId)
+    // Retried by the timer. In this process the key can be used meanwhile.
+    await endKey(request.requestId).catch(() => {})
+  }
+
   function ended(request: KeyedRequest, { request_id, response }: KeyRow): GenerationClaim {
     const requestId = request_id as RequestId
     if (response === null) return { kind: 'spent', requestId }
@@ -195,7 +241,7 @@ export function createGenerationKeys(options: GenerationKeysOptions) {
   }
 
   return {
-    claim,
+    claim: claimInTime,
     /**
      * Whether the key still belongs to this request. Call it once other replicas can see its hold, from which they know
      * that it runs: a process that was suspended before that may have been considered dead.
@@ -209,28 +255,25 @@ export function createGenerationKeys(options: GenerationKeysOptions) {
       }, 'at_once')
       return row !== undefined
     },
-    /** The request was answered and paid for. Without a body, or with a large one, the key is spent. */
+    /**
+     * The request was answered and paid for. Without a body, or with a large one, the key is spent. If this rejects, it is
+     * tried again; until then the ledger knows that the key was used.
+     */
     async complete(request: KeyedRequest, body: Uint8Array | undefined): Promise<void> {
       const response = body && body.length <= bodyBytesMax ? sealAnswer(keys, request, body) : null
+      const end = (sql: Sql) => completeKey(sql, request, { response })
       try {
-        await database.transaction((sql) => completeKey(sql, request, { response }))
+        await database.transaction(end)
+      } catch (thrown) {
+        ending.set(request.requestId, end)
+        throw thrown
       } finally {
-        // Left in the map, the key would be renewed without end. Without the row, the ledger still knows that it was used.
+        // Left in the map, the key would be renewed without end.
         running.delete(request.requestId)
       }
     },
     /** The request failed and cost nothing: the key is free again. Never rejects; retries until the row is deleted. */
-    async abandon(request: KeyedRequest): Promise<void> {
-      abandoned.set(request.requestId, request)
-      running.delete(request.requestId)
-      await database
-        .transaction((sql) => abandonKey(sql, request))
-        .then(
-          () => abandoned.delete(request.requestId),
-          // Retried by the timer. In this process the key can be used meanwhile.
-          () => {},
-        )
-    },
+    abandon: (request: KeyedRequest): Promise<void> => abandon(request),
     /** The request has ended and its charge is unknown: the key stays taken, and the next claim asks the ledger. */
     leaveUnresolved({ requestId }: KeyedRequest): void {
       running.delete(requestId)

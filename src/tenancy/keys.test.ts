@@ -4,6 +4,7 @@ import { refusalOf } from '../../test/parts/refused.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { createId, type KeyId } from '../kernel/ids.ts'
 import type { Nano } from '../kernel/money.ts'
+import { wholeSubject } from '../kernel/spend-limit.ts'
 import type { Database } from '../store/database.ts'
 import { openDatabase } from '../store/open-database.ts'
 import { createVerifier, hasApiKeyForm } from './api-key.ts'
@@ -49,7 +50,10 @@ forEachEngine((engine) => {
   benchTest('a key is read as it was created, and its secret is returned once', async (bench) => {
     const { key, secret } = await bench.addKey({
       models: ['openai/*'],
-      limits: { requestsPerMinute: 60, spendPerDay: 1_500_000_000n as Nano },
+      limits: {
+        requestsPerMinute: 60,
+        spend: [{ subject: wholeSubject, window: 'day', amount: 1_500_000_000n as Nano }],
+      },
       expiresAt: noon + 1,
       sources: ['10.0.0.0/8'],
     })
@@ -59,9 +63,13 @@ forEachEngine((engine) => {
       projectId: bench.projectId,
       workspaceId: bench.workspaceId,
       name: 'ci',
+      kind: 'secret',
       last4: secret.slice(-4),
       models: ['openai/*'],
-      limits: { requestsPerMinute: 60, spendPerDay: 1_500_000_000n as Nano },
+      limits: {
+        requestsPerMinute: 60,
+        spend: [{ subject: wholeSubject, window: 'day', amount: 1_500_000_000n as Nano }],
+      },
       sources: ['10.0.0.0/8'],
       createdAt: noon,
       expiresAt: noon + 1,
@@ -136,7 +144,10 @@ forEachEngine((engine) => {
   })
 
   benchTest('L1, G2: creation, rotation and revocation are in the audit log, without secrets', async (bench) => {
-    const { key, secret } = await bench.addKey({ limits: { spendPerDay: 7n as Nano }, sources: ['10.0.0.0/8'] })
+    const { key, secret } = await bench.addKey({
+      limits: { spend: [{ subject: wholeSubject, window: 'day', amount: 7n as Nano }] },
+      sources: ['10.0.0.0/8'],
+    })
     const rotated = await bench.rotate(key.id, 60)
     await bench.revoke(key.id)
     const { items } = await listAudit(bench.sql, { limit: 10 })

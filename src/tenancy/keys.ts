@@ -1,7 +1,8 @@
 // API keys: create, rotate, revoke, read. A secret is returned once, by the call that creates it; later reads have its last
-// four characters. Functions that write run inside the caller's transaction; the caller invalidates the key afterwards.
+// four characters. Functions that write run inside the caller's transaction; the caller invalidates the key afterwards. The
+// key of a person who signs in has no secret; its name is read from the person, so that removing them removes it.
 
-import { type Failure, invalidRequest } from '../kernel/failure.ts'
+import { assert, type Failure, invalidRequest } from '../kernel/failure.ts'
 import { createId, isId, type KeyId, type PersonId, type ProjectId, type WorkspaceId } from '../kernel/ids.ts'
 import { type ItemIn, optional, rowFormat, text, time } from '../store/columns.ts'
 import { type Sql, timeToSql } from '../store/sql.ts'
@@ -26,6 +27,8 @@ import { checkInUse, lockProject, refuseNamesake } from './workspaces.ts'
 
 const keyRow = rowFormat({
   id: text<KeyId>(),
+  /** `person`: stands for its owner, who signs in; it has no secret. */
+  kind: text<'secret' | 'person'>(),
   projectId: text<ProjectId>(),
   workspaceId: text<WorkspaceId>(),
   name: text(),
@@ -47,6 +50,24 @@ const keyRow = rowFormat({
 })
 
 export type KeyInfo = ItemIn<typeof keyRow>
+
+/** As lists, reports and errors call the key of a person. */
+export function personKeyName(email: string): string {
+  return `${email} (signs in)`
+}
+
+function keyFrom(row: unknown): KeyInfo {
+  const key = keyRow.read(row)
+  const { email } = row as { readonly email: string | null }
+  return email === null ? key : { ...key, name: personKeyName(email) }
+}
+
+/** What a key is called; null = there is no such key. */
+export async function nameOfKey(sql: Sql, id: string): Promise<string | null> {
+  const [row] = await sql<{ name: string; email: string | null }>`SELECT k.name, o.email FROM api_keys k
+    LEFT JOIN people o ON k.kind = 'person' AND o.id = k.name WHERE k.id = ${id}`
+  return row ? (row.email === null ? row.name : personKeyName(row.email)) : null
+}
 
 export interface KeyInput {
   readonly projectId: string
@@ -98,7 +119,7 @@ export async function createKey(
 function checkInput({ name, models, limits, expiresAt, sources }: KeyInput, act: Act): void {
   checkName(name)
   checkModels(models ?? [])
-  checkLimits(limits ?? {}, 'limits.')
+  checkLimits(limits ?? {}, 'limits.', 'key')
   checkSources(sources)
   if (expiresAt === undefined || (Number.isSafeInteger(expiresAt) && expiresAt > act.at)) return
   throw invalidRequest('`expires_at` must be a time in the future.', 'expires_at')
@@ -132,6 +153,11 @@ export async function rotateKey(
     throw invalidRequest(message, 'overlap_seconds')
   }
   const key = await getKey(sql, id)
+  if (key.kind === 'person') {
+    throw invalidRequest(
+      'This key has no secret: its person signs in. End it, or one of the sign-ins, in place of that.',
+    )
+  }
   if (key.expiresAt !== undefined && key.expiresAt <= act.at) throw endedKey('expired')
   const secret = createApiKey()
   if (!(await replaceSecret(sql, key.id, { secret, overlapMs: overlapSeconds * 1000, act, computeVerifier }))) {
@@ -157,28 +183,44 @@ export interface KeyQuery {
 /** Separate statements, not one with optional conditions, because each uses a different index. */
 export async function listKeys(sql: Sql, query: KeyQuery): Promise<Page<KeyInfo>> {
   const rows = await listRows(sql, query)
-  return pageOf(keyRow.all(rows), query.page)
+  return pageOf(rows.map(keyFrom), query.page)
 }
 
 function listRows(sql: Sql, { workspaceId, projectId, ownerId, page }: KeyQuery): Promise<unknown[]> {
   const after = afterCursor(page)
   const count = rowsWanted(page)
   if (ownerId !== undefined) {
-    return sql`SELECT k.*, u.last_used_at FROM api_keys k LEFT JOIN key_uses u ON u.key_id = k.id
+    return sql`SELECT k.*, u.last_used_at, o.email FROM api_keys k LEFT JOIN key_uses u ON u.key_id = k.id
+      LEFT JOIN people o ON k.kind = 'person' AND o.id = k.name
       WHERE k.owner_id = ${ownerId} AND k.workspace_id = ${workspaceId ?? ''}
       AND k.project_id = COALESCE(${projectId ?? null}, k.project_id) AND k.id > ${after} ORDER BY k.id LIMIT ${count}`
   }
   if (projectId !== undefined) {
-    return sql`SELECT k.*, u.last_used_at FROM api_keys k LEFT JOIN key_uses u ON u.key_id = k.id
+    return sql`SELECT k.*, u.last_used_at, o.email FROM api_keys k LEFT JOIN key_uses u ON u.key_id = k.id
+      LEFT JOIN people o ON k.kind = 'person' AND o.id = k.name
       WHERE k.project_id = ${projectId} AND k.workspace_id = COALESCE(${workspaceId ?? null}, k.workspace_id)
       AND k.id > ${after} ORDER BY k.id LIMIT ${count}`
   }
   if (workspaceId !== undefined) {
-    return sql`SELECT k.*, u.last_used_at FROM api_keys k LEFT JOIN key_uses u ON u.key_id = k.id
+    return sql`SELECT k.*, u.last_used_at, o.email FROM api_keys k LEFT JOIN key_uses u ON u.key_id = k.id
+      LEFT JOIN people o ON k.kind = 'person' AND o.id = k.name
       WHERE k.workspace_id = ${workspaceId} AND k.id > ${after} ORDER BY k.id LIMIT ${count}`
   }
-  return sql`SELECT k.*, u.last_used_at FROM api_keys k LEFT JOIN key_uses u ON u.key_id = k.id
+  return sql`SELECT k.*, u.last_used_at, o.email FROM api_keys k LEFT JOIN key_uses u ON u.key_id = k.id
+      LEFT JOIN people o ON k.kind = 'person' AND o.id = k.name
     WHERE k.id > ${after} ORDER BY k.id LIMIT ${count}`
+}
+
+/** Of the keys that belong to a person. */
+export async function ownersOfKeys(sql: Sql, workspaceId?: WorkspaceId): Promise<ReadonlyMap<KeyId, PersonId>> {
+  interface Row {
+    readonly id: KeyId
+    readonly owner_id: PersonId
+  }
+  const rows = await (workspaceId === undefined
+    ? sql<Row>`SELECT id, owner_id FROM api_keys WHERE owner_id IS NOT NULL`
+    : sql<Row>`SELECT id, owner_id FROM api_keys WHERE owner_id IS NOT NULL AND workspace_id = ${workspaceId}`)
+  return new Map(rows.map(({ id, owner_id: owner }) => [id, owner]))
 }
 
 /** For the requests of one person; their keys are few. */
@@ -190,11 +232,10 @@ export async function keysOfOwner(sql: Sql, workspaceId: WorkspaceId, ownerId: P
 
 export async function getKey(sql: Sql, id: string): Promise<KeyInfo> {
   if (!isId('key', id)) throw notFound('key', id)
-  const rows = await sql`SELECT k.*, u.last_used_at FROM api_keys k
-    LEFT JOIN key_uses u ON u.key_id = k.id WHERE k.id = ${id}`
-  const key = keyRow.first(rows)
-  if (!key) throw notFound('key', id)
-  return key
+  const [row] = await sql`SELECT k.*, u.last_used_at, o.email FROM api_keys k LEFT JOIN key_uses u ON u.key_id = k.id
+    LEFT JOIN people o ON k.kind = 'person' AND o.id = k.name WHERE k.id = ${id}`
+  if (!row) throw notFound('key', id)
+  return keyFrom(row)
 }
 
 export interface NewSecret {
@@ -244,4 +285,23 @@ export async function insertKey(sql: Sql, key: NewKey, computeVerifier: ComputeV
       ${limitsToSql(key.limits ?? {})}, ${listColumn.toSql(key.sources)},
       ${key.managedBy ?? 'api'}, ${key.ownerId ?? null})`
   return id
+}
+
+/**
+ * The key of a person in a project, which the first sign-in creates. A new one has the limits of the last: ending a key and
+ * signing in again must not lift them.
+ */
+export async function personKeyOf(
+  sql: Sql,
+  { personId, projectId, at }: { readonly personId: PersonId; readonly projectId: ProjectId; readonly at: number },
+): Promise<KeyId> {
+  // Of two sign-ins at the same moment the second waits, and then finds the key of the first.
+  await sql`INSERT INTO api_keys (id, project_id, workspace_id, kind, name, last4, created_at, owner_id, limits)
+    VALUES (${createId('key')}, ${projectId}, (SELECT workspace_id FROM projects WHERE id = ${projectId}), 'person',
+      ${personId}, '', ${timeToSql(at)}, ${personId}, (SELECT limits FROM api_keys WHERE project_id = ${projectId}
+        AND owner_id = ${personId} AND kind = 'person' ORDER BY id DESC LIMIT 1)) ON CONFLICT DO NOTHING`
+  const [key] = await sql<{ id: KeyId }>`SELECT id FROM api_keys WHERE project_id = ${projectId}
+    AND owner_id = ${personId} AND kind = 'person' AND revoked_at IS NULL`
+  assert(key, 'a person has a key after signing in')
+  return key.id
 }

@@ -3,6 +3,7 @@ import { forEachEngine } from '../../test/parts/engines.ts'
 import { refusalOf } from '../../test/parts/refused.ts'
 import { createId } from '../kernel/ids.ts'
 import type { Nano } from '../kernel/money.ts'
+import { type SpendLimit, wholeSubject } from '../kernel/spend-limit.ts'
 import { createApiKey, createVerifier } from './api-key.ts'
 import { listAudit } from './audit.ts'
 import { getKey, insertKey } from './keys.ts'
@@ -10,12 +11,16 @@ import { checkLimits, hasLimits, type Limits, limitsFromSql, limitsToSql, putLim
 import { getProject, getWorkspace, insertProject, insertWorkspace } from './workspaces.ts'
 
 const act = { actor: 'cli', at: 1 }
+const spend = (window: SpendLimit['window'], amount: bigint): SpendLimit => ({
+  subject: wholeSubject,
+  window,
+  amount: amount as Nano,
+})
 const all: Limits = {
   requestsPerMinute: 600,
   tokensPerMinute: 200_000,
   concurrentRequests: 50,
-  spendPerDay: 1n as Nano,
-  spendPerMonth: (10n ** 18n) as Nano,
+  spend: [spend('day', 1n), spend('month', 10n ** 18n)],
 }
 
 /** A nano-dollar and a billion dollars, as people write them. */
@@ -29,7 +34,7 @@ const audited = {
 
 test('stored limits are read back exactly, and no limits are stored as NULL', () => {
   expect(limitsToSql(all)).toBe(
-    '{"requests_per_minute":600,"tokens_per_minute":200000,"concurrent_requests":50,"spend_per_day":"1","spend_per_month":"1000000000000000000"}',
+    '{"requests_per_minute":600,"tokens_per_minute":200000,"concurrent_requests":50,"spend":[{"subject":"all","window":"day","amount":"1"},{"subject":"all","window":"month","amount":"1000000000000000000"}]}',
   )
   expect(limitsFromSql(limitsToSql(all))).toEqual(all)
   expect(limitsToSql({ requestsPerMinute: undefined })).toBeNull()
@@ -37,7 +42,16 @@ test('stored limits are read back exactly, and no limits are stored as NULL', ()
 })
 
 test('an unreadable stored limit throws', () => {
-  for (const broken of ['', '{"requests_per_minute":"600"}', '{"spend_per_day":5}', '{"spend_per_day":"x"}', 'null']) {
+  for (const broken of [
+    '',
+    '{"requests_per_minute":"600"}',
+    '{"spend":"5"}',
+    '{"spend":[{"subject":"all","window":"day","amount":5}]}',
+    '{"spend":[{"subject":"all","window":"day","amount":"x"}]}',
+    '{"spend":[{"subject":"all","window":"year","amount":"5"}]}',
+    '{"spend":[{"subject":"team","window":"day","amount":"5"}]}',
+    'null',
+  ]) {
     expect(() => limitsFromSql(broken)).toThrow()
   }
 })
@@ -52,9 +66,10 @@ test('invalid limits are refused by name', async () => {
     [{ tokensPerMinute: Number.POSITIVE_INFINITY }, 'tokens_per_minute'],
     [{ tokensPerMinute: 10_000_000_001 }, 'tokens_per_minute'],
     [{ concurrentRequests: Number.NaN }, 'concurrent_requests'],
-    [{ spendPerDay: 0n as Nano }, 'spend_per_day'],
-    [{ spendPerMonth: -1n as Nano }, 'spend_per_month'],
-    [{ spendPerMonth: (10n ** 18n + 1n) as Nano }, 'spend_per_month'],
+    [{ spend: [spend('day', 0n)] }, 'spend_per_day'],
+    [{ spend: [spend('month', -1n)] }, 'spend_per_month'],
+    [{ spend: [spend('month', 10n ** 18n + 1n)] }, 'spend_per_month'],
+    [{ spend: [spend('day', 1n), spend('day', 2n)] }, 'spend_per_day'],
   ]
   for (const [limits, name] of wrong) {
     expect(await refusalOf(() => checkLimits(limits))).toMatchObject({

@@ -1,13 +1,25 @@
 // The limits of keys, projects and workspaces as they are stored. Counting is done in limits/ and in the ledger.
 
-import { isTag, tagRule } from '../kernel/attribution.ts'
+import { tagRule } from '../kernel/attribution.ts'
 import { isoTime } from '../kernel/clock.ts'
 import { assert, invalidRequest } from '../kernel/failure.ts'
 import { isId, type KeyId, type ProjectId, type WorkspaceId } from '../kernel/ids.ts'
 import { formatUsd, type Nano } from '../kernel/money.ts'
+import {
+  type Period,
+  parseSubject,
+  parseWindow,
+  periods,
+  type SpendLimit,
+  type Subject,
+  subjectText,
+  windowWords,
+} from '../kernel/spend-limit.ts'
 import type { Column } from '../store/columns.ts'
 import type { Sql } from '../store/sql.ts'
+import { parsePattern, patternWords } from './allowlist.ts'
 import { appendAudit } from './audit.ts'
+import { withSubjectIds } from './limit-subjects.ts'
 import { type Act, checkManager, type ManagedBy, notFound } from './management.ts'
 
 /** Absent = unlimited. */
@@ -15,23 +27,10 @@ export interface Limits {
   readonly requestsPerMinute?: number | undefined
   readonly tokensPerMinute?: number | undefined
   readonly concurrentRequests?: number | undefined
-  /** In a UTC day, in a week from Monday, in a UTC month. */
-  readonly spendPerDay?: Nano | undefined
-  readonly spendPerWeek?: Nano | undefined
-  readonly spendPerMonth?: Nano | undefined
+  readonly spend?: readonly SpendLimit[] | undefined
   /** The first moment of a UTC day: spend limits apply from then on, and what was spent before does not count. */
   readonly startsAt?: number | undefined
-  /** Limit of each end user of the scope. */
-  readonly userSpendPerDay?: Nano | undefined
-  readonly userSpendPerWeek?: Nano | undefined
-  readonly userSpendPerMonth?: Nano | undefined
-  /** By tag, `name=value`: of all requests of the scope with that tag. */
-  readonly tagSpendPerDay?: TagSpend | undefined
-  readonly tagSpendPerWeek?: TagSpend | undefined
-  readonly tagSpendPerMonth?: TagSpend | undefined
 }
-
-type TagSpend = Readonly<Record<string, Nano>>
 
 /** A caller has up to three; the tightest applies. */
 export type LimitScope =
@@ -50,26 +49,13 @@ const counts = [
   { field: 'tokensPerMinute', name: 'tokens_per_minute', max: 10_000_000_000 },
   { field: 'concurrentRequests', name: 'concurrent_requests', max: 1_000_000 },
 ] as const
-const spends = [
-  { field: 'spendPerDay', name: 'spend_per_day' },
-  { field: 'spendPerWeek', name: 'spend_per_week' },
-  { field: 'spendPerMonth', name: 'spend_per_month' },
-  { field: 'userSpendPerDay', name: 'user_spend_per_day' },
-  { field: 'userSpendPerWeek', name: 'user_spend_per_week' },
-  { field: 'userSpendPerMonth', name: 'user_spend_per_month' },
-] as const
-const tagSpends = [
-  { field: 'tagSpendPerDay', name: 'tag_spend_per_day' },
-  { field: 'tagSpendPerWeek', name: 'tag_spend_per_week' },
-  { field: 'tagSpendPerMonth', name: 'tag_spend_per_month' },
-] as const
-export const limitNames = [...counts, ...spends, ...tagSpends, { field: 'startsAt', name: 'starts_at' }] as const
-const limitedTagsMax = 50
+/** Enough for a limit of each person of a large workspace, and small enough to be read with every key. */
+const spendLimitsMax = 500
 /** A billion dollars. */
 const spendMax = 10n ** 18n
 
 /** Throws a Failure if one is wrong; `at` is their place in the request, such as `limits.`. */
-export function checkLimits(limits: Limits, at = ''): void {
+export function checkLimits(limits: Limits, at = '', kind?: LimitScope['kind']): void {
   for (const { field, name, max } of counts) {
     const value = limits[field]
     if (value === undefined || (Number.isInteger(value) && value >= 1 && value <= max)) continue
@@ -78,76 +64,183 @@ export function checkLimits(limits: Limits, at = ''): void {
       at + name,
     )
   }
-  for (const { field, name } of spends) checkSpend(limits[field], at + name)
-  for (const { field, name } of tagSpends) {
-    const tags = Object.entries(limits[field] ?? {})
-    if (tags.length > limitedTagsMax) {
-      throw invalidRequest(`\`${at}${name}\` may name at most ${limitedTagsMax} tags.`, at + name)
-    }
-    for (const [tag, spend] of tags) {
-      if (!isTag(tag)) {
-        throw invalidRequest(
-          `\`${at}${name}\`: "${tag.slice(0, 100)}" is not a tag such as team=web. ${tagRule}`,
-          at + name,
-        )
-      }
-      checkSpend(spend, `${at}${name}.${tag}`)
-    }
+  const spend = limits.spend ?? []
+  if (spend.length > spendLimitsMax) {
+    throw invalidRequest(`${spend.length} spend limits are set at once; at most ${spendLimitsMax} are possible.`, at)
   }
-  if (limits.startsAt !== undefined && ![...spends, ...tagSpends].some(({ field }) => limits[field] !== undefined)) {
+  const names = new Set<string>()
+  for (const limit of spend) {
+    const name = at + spendLimitName(limit)
+    if (names.has(name)) throw invalidRequest(`\`${name}\` is set twice.`, name)
+    names.add(name)
+    if (kind === 'key' && ['person', 'group'].includes(limit.subject.kind)) {
+      throw invalidRequest(
+        `\`${at}spend_limits\`: a key belongs to one person; limit people and groups in a project or workspace.`,
+        `${at}spend_limits`,
+      )
+    }
+    if (limit.amount > 0n && limit.amount <= spendMax) continue
+    throw invalidRequest(
+      `\`${name}\` must be more than 0 and at most 1000000000 (USD); leave it out for no limit.`,
+      name,
+    )
+  }
+  if (limits.startsAt !== undefined && spend.length === 0) {
     throw invalidRequest(`\`${at}starts_at\` needs a spend limit that starts then.`, `${at}starts_at`)
   }
 }
 
-function checkSpend(value: Nano | undefined, name: string): void {
-  if (value === undefined || (value > 0n && value <= spendMax)) return
-  throw invalidRequest(`\`${name}\` must be more than 0 and at most 1000000000 (USD); leave it out for no limit.`, name)
+/** `spend_per_day`, `tag_spend_per_month.team=web`, `spend_limits: group:grp_… acme/* day` */
+function spendLimitName(limit: SpendLimit): string {
+  const { subject, models, window } = limit
+  const field = shortFieldOf(limit)
+  if (field === undefined) return `spend_limits: ${[subjectText(subject), models, window].filter(Boolean).join(' ')}`
+  return subject.name === undefined ? field : `${field}.${subject.name}`
 }
 
 export function hasLimits(limits: Limits): boolean {
-  return (
-    [...counts, ...spends].some(({ field }) => limits[field] !== undefined) ||
-    tagSpends.some(({ field }) => Object.keys(limits[field] ?? {}).length > 0)
-  )
+  return counts.some(({ field }) => limits[field] !== undefined) || (limits.spend ?? []).length > 0
 }
 
-/** The spend limits of a key, project or workspace, in the order of their periods. */
-export function spendLimits({ spendPerDay, spendPerWeek, spendPerMonth }: Limits) {
-  return [
-    { period: 'day', cap: spendPerDay },
-    { period: 'week', cap: spendPerWeek },
-    { period: 'month', cap: spendPerMonth },
-  ] as const
+/** The spend limits of all requests of a key, project or workspace, by all models. */
+export function wholeSpendLimits({ spend = [] }: Limits): readonly SpendLimit[] {
+  return spend.filter(({ subject, models }) => subject.kind === 'all' && models === undefined)
 }
 
-/** Amounts as strings, in nano-dollars. */
+// The fields of the management API in which a kind of subject and a period are one name.
+
+const shortPrefixes = { all: '', user: 'user_', tag: 'tag_' } as const
+
+type ShortKind = keyof typeof shortPrefixes
+type ShortField = `${(typeof shortPrefixes)[ShortKind]}spend_per_${Period}`
+
+const shortFields = (Object.keys(shortPrefixes) as ShortKind[]).flatMap((kind) =>
+  periods.map((window) => ({ kind, window, field: `${shortPrefixes[kind]}spend_per_${window}` as ShortField })),
+)
+
+/** undefined = it has no name of its own and is in `spend_limits`. */
+function shortFieldOf({ subject: { kind }, window, models }: SpendLimit): ShortField | undefined {
+  if (models !== undefined) return undefined
+  return shortFields.find((short) => short.kind === kind && short.window === window)?.field
+}
+
+/** A spend limit of any kind. */
+export interface GivenSpendLimit {
+  /** As `parseSubject` reads it; absent = all requests. */
+  readonly subject?: string | undefined
+  readonly models?: string | null | undefined
+  readonly window: string
+  readonly limit: Nano
+}
+
+/** As the management API takes them. */
+export type GivenLimits = {
+  readonly [Name in (typeof counts)[number]['name'] | 'starts_at']?: number | null | undefined
+} & {
+  readonly [Field in ShortField]?: Nano | Readonly<Record<string, Nano>> | null | undefined
+} & { readonly spend_limits?: readonly GivenSpendLimit[] | null | undefined }
+
+/** `at` is their place in the request, such as `limits.`. */
+export function limitsFrom(given: GivenLimits, at = ''): Limits {
+  const limits: { -readonly [Field in keyof Limits]: Limits[Field] } = {}
+  for (const { field, name } of counts) if (given[name] != null) limits[field] = given[name]
+  const spend = shortFields.flatMap(({ kind, window, field }): readonly SpendLimit[] => {
+    const value = given[field]
+    if (value == null) return []
+    if (typeof value === 'bigint') return [{ subject: { kind }, window, amount: value }]
+    return Object.entries(value).map(([name, amount]) => ({
+      subject: subjectOf(kind, name, at + field),
+      window,
+      amount,
+    }))
+  })
+  spend.push(...(given.spend_limits ?? []).map((limit, index) => spendLimitFrom(limit, `${at}spend_limits[${index}]`)))
+  if (spend.length > 0) limits.spend = spend
+  if (given.starts_at != null) limits.startsAt = given.starts_at
+  return limits
+}
+
+function subjectOf(kind: ShortKind, name: string, field: string): Subject {
+  const subject = parseSubject(`${kind}:${name}`)
+  if (subject) return subject
+  throw invalidRequest(`\`${field}\`: "${name.slice(0, 100)}" is not a tag such as team=web. ${tagRule}`, field)
+}
+
+function spendLimitFrom({ subject = 'all', models, window, limit }: GivenSpendLimit, at: string): SpendLimit {
+  const [whose, word] = [parseSubject(subject), parseWindow(window)]
+  if (!whose) {
+    const known = '"all", "user", "tag:team=web", "person", "person:ADDRESS" or "group:NAME"'
+    throw invalidRequest(`\`${at}.subject\` must be ${known}, not "${subject.slice(0, 100)}".`, `${at}.subject`)
+  }
+  if (!word)
+    throw invalidRequest(`\`${at}.window\` must be ${windowWords}, not "${window.slice(0, 100)}".`, `${at}.window`)
+  if (models != null && parsePattern(models) === undefined) {
+    throw invalidRequest(`\`${at}.models\` must be ${patternWords}, not "${models.slice(0, 100)}".`, `${at}.models`)
+  }
+  return { subject: whose, ...(models != null && { models }), window: word, amount: limit }
+}
+
+/** Spend limits are one list; amounts are strings, in nano-dollars. */
 export function limitsToSql(limits: Limits): string | null {
-  return hasLimits(limits) ? JSON.stringify(limitsByName(limits, String)) : null
+  if (!hasLimits(limits)) return null
+  const spend = (limits.spend ?? []).map(({ subject, models, window, amount }) => ({
+    ...{ subject: subjectText(subject), models, window, amount: String(amount) },
+  }))
+  return JSON.stringify({ ...shownCounts(limits), ...(spend.length > 0 && { spend }), ...shownStart(limits) })
 }
 
-/** For answers and the audit log: amounts in USD, such as `1.00`. */
-export function shownLimits(limits: Limits): LimitsByName {
-  return limitsByName(limits, formatUsd)
+interface ShownSpendLimit {
+  readonly subject: string
+  readonly models?: string
+  readonly window: string
+  readonly limit: string
 }
 
-type LimitsByName = Record<string, number | string | Record<string, string>>
+type ShownLimits = Record<string, number | string | Record<string, string> | ShownSpendLimit[]>
 
-function limitsByName(limits: Limits, amountText: (amount: Nano) => string): LimitsByName {
-  const byName: LimitsByName = {}
-  for (const { field, name } of counts) {
+/** For answers and the audit log: amounts in USD, such as `1.00`. `labels`: what to call people and groups instead of their ids. */
+export function shownLimits(limits: Limits, labels?: ReadonlyMap<string, string>): ShownLimits {
+  const shown: Record<string, string | Record<string, string> | ShownSpendLimit[]> = {}
+  for (const { field } of shortFields) {
+    for (const limit of limits.spend ?? []) {
+      const { subject, amount } = limit
+      if (shortFieldOf(limit) !== field) continue
+      if (subject.name === undefined) shown[field] = formatUsd(amount)
+      else shown[field] = { ...(shown[field] as Record<string, string>), [subject.name]: formatUsd(amount) }
+    }
+  }
+  const others = (limits.spend ?? []).filter((limit) => shortFieldOf(limit) === undefined)
+  if (others.length > 0) shown.spend_limits = others.map((limit) => shownSpendLimit(limit, labels))
+  return { ...shownCounts(limits), ...shown, ...shownStart(limits) }
+}
+
+/** A person by address and a group by name, if they still exist. */
+export function labelled({ kind, name }: Subject, labels?: ReadonlyMap<string, string>): Subject {
+  return name === undefined ? { kind } : { kind, name: labels?.get(name) ?? name }
+}
+
+function shownSpendLimit(
+  { subject, models, window, amount }: SpendLimit,
+  labels?: ReadonlyMap<string, string>,
+): ShownSpendLimit {
+  return {
+    subject: subjectText(labelled(subject, labels)),
+    ...(models !== undefined && { models }),
+    window,
+    limit: formatUsd(amount),
+  }
+}
+
+function shownCounts(limits: Limits): Record<string, number> {
+  const set = counts.flatMap(({ field, name }) => {
     const value = limits[field]
-    if (value !== undefined) byName[name] = value
-  }
-  for (const { field, name } of spends) {
-    const value = limits[field]
-    if (value !== undefined) byName[name] = amountText(value)
-  }
-  for (const { field, name } of tagSpends) {
-    const tags = Object.entries(limits[field] ?? {})
-    if (tags.length > 0) byName[name] = Object.fromEntries(tags.map(([tag, spend]) => [tag, amountText(spend)]))
-  }
-  if (limits.startsAt !== undefined) byName.starts_at = isoTime(limits.startsAt).slice(0, 10)
-  return byName
+    return value === undefined ? [] : [[name, value] as const]
+  })
+  return Object.fromEntries(set)
+}
+
+function shownStart({ startsAt }: Limits): { readonly starts_at?: string } {
+  return startsAt === undefined ? {} : { starts_at: isoTime(startsAt).slice(0, 10) }
 }
 
 const noLimits: Limits = Object.freeze({})
@@ -163,20 +256,22 @@ export function limitsFromSql(json: string | null): Limits {
     assert(typeof value === 'number', 'a stored count is a number')
     limits[field] = value
   }
-  for (const { field, name } of spends) {
-    const value = stored[name]
-    if (value === undefined) continue
-    assert(typeof value === 'string', 'a stored amount is a string')
-    limits[field] = BigInt(value) as Nano
-  }
-  for (const { field, name } of tagSpends) {
-    const value = stored[name]
-    if (value === undefined) continue
-    const tags = Object.entries(value as Record<string, string>)
-    limits[field] = Object.freeze(Object.fromEntries(tags.map(([tag, spend]) => [tag, BigInt(spend) as Nano])))
+  if (stored.spend !== undefined) {
+    assert(Array.isArray(stored.spend), 'stored spend limits are a list')
+    limits.spend = Object.freeze(stored.spend.map(spendLimitFromStored))
   }
   if (typeof stored.starts_at === 'string') limits.startsAt = Date.parse(stored.starts_at)
   return Object.freeze(limits)
+}
+
+function spendLimitFromStored(stored: Readonly<Record<string, unknown>>): SpendLimit {
+  const [subject, window] = [parseSubject(String(stored.subject)), parseWindow(String(stored.window))]
+  assert(
+    subject && window && typeof stored.amount === 'string',
+    'a stored spend limit has a subject, a window, an amount',
+  )
+  const models = typeof stored.models === 'string' ? { models: stored.models } : {}
+  return Object.freeze({ subject: Object.freeze(subject), ...models, window, amount: BigInt(stored.amount) as Nano })
 }
 
 export const limitsColumn: Column<Limits> = {
@@ -200,11 +295,36 @@ export async function putLimits(
 ): Promise<Limits> {
   const { table, prefix } = places[kind]
   if (!isId(prefix, id)) throw notFound(kind, id)
-  checkLimits(limits)
-  const [found] = await sql<{ managed_by: ManagedBy }>`UPDATE ${sql(table)} SET limits = ${limitsToSql(limits)}
-    WHERE id = ${id} RETURNING managed_by`
-  if (!found) throw notFound(kind, id)
-  checkManager(kind, { managedBy: found.managed_by }, act)
-  await appendAudit(sql, { ...act, action: 'limits.put', object: id, details: shownLimits(limits) })
-  return limits
+  checkLimits(limits, '', kind)
+  const workspace = kind === 'workspace' ? 'id' : 'workspace_id'
+  const [before] = await sql<{ managed_by: ManagedBy; limits: string | null; workspace_id: WorkspaceId }>`
+    SELECT managed_by, limits, ${sql(workspace)} AS workspace_id FROM ${sql(table)} WHERE id = ${id} FOR NO KEY UPDATE`
+  if (!before) throw notFound(kind, id)
+  checkManager(kind, { managedBy: before.managed_by }, act)
+  const stored = await withIds(sql, before.workspace_id, limits, limitsFromSql(before.limits))
+  await sql`UPDATE ${sql(table)} SET limits = ${limitsToSql(stored)} WHERE id = ${id}`
+  await appendAudit(sql, { ...act, action: 'limits.put', object: id, details: shownLimits(stored) })
+  return stored
+}
+
+/** As they are stored: people and groups by id. */
+export async function withIds(sql: Sql, workspaceId: WorkspaceId, limits: Limits, before?: Limits): Promise<Limits> {
+  if (limits.spend === undefined) return limits
+  const stored = { ...limits, spend: await withSubjectIds(sql, workspaceId, limits.spend, before?.spend) }
+  // A person may have been named by address and by id.
+  checkLimits(stored)
+  return stored
+}
+
+/** The people and groups that are named. */
+export function namedSubjects({ spend = [] }: Limits): readonly string[] {
+  return spend.flatMap(({ subject: { kind, name } }) =>
+    name !== undefined && (kind === 'person' || kind === 'group') ? [name] : [],
+  )
+}
+
+export async function readLimits(sql: Sql, kind: LimitScope['kind'], id: string): Promise<Limits> {
+  const [row] = await sql<{ limits: string | null }>`SELECT limits FROM ${sql(places[kind].table)} WHERE id = ${id}`
+  if (!row) throw notFound(kind, id)
+  return limitsFromSql(row.limits)
 }

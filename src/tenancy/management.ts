@@ -41,8 +41,10 @@ export function managerOf({ managedBy }: Act): ManagedBy {
 }
 
 const advice = {
+  'list of managed settings': '',
   workspace: '',
   project: '',
+  group: '',
   key: ' If its secret leaked, rotate it: that ends the secret and leaves the key as the file has it.',
 } as const
 

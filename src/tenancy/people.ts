@@ -15,6 +15,7 @@ import {
 } from '../kernel/ids.ts'
 import type { Role } from '../kernel/roles.ts'
 import { type ItemIn, optional, rowFormat, text, time } from '../store/columns.ts'
+import { templateOf } from '../store/insert-rows.ts'
 import { type Sql, timeToSql } from '../store/sql.ts'
 import { appendAudit, lockAudit } from './audit.ts'
 import {
@@ -84,10 +85,10 @@ export function hashOfSecret(secret: string): string {
 /** One @ with something before it and a domain after it; whether mail arrives there is not checked. */
 const addressForm = /^[^\s@<>"(),:;\\[\]]{1,64}@[^\s@<>"(),:;\\[\]_]{1,190}$/
 
-export function checkEmail(text: string): string {
+export function checkEmail(text: string, field = 'email'): string {
   const email = text.trim().toLowerCase()
   if (!addressForm.test(email))
-    throw invalidRequest('`email` must be an e-mail address such as ada@example.com.', 'email')
+    throw invalidRequest(`\`${field}\` must be an e-mail address such as ada@example.com.`, field)
   return email
 }
 
@@ -110,6 +111,17 @@ export async function findPerson(
   if (!row) return undefined
   const { id, email, name, password_hash: hash } = row
   return { id, email, name, hasPassword: hash !== null, passwordHash: hash ?? undefined }
+}
+
+/** The addresses of people, by their ids and by the ids of their tokens. Other actors have none. */
+export async function emailsOfActors(sql: Sql, actors: readonly string[]): Promise<ReadonlyMap<string, string>> {
+  const ids = [...new Set(actors)]
+  if (ids.length === 0) return new Map()
+  const list = ids.map(() => '?').join(', ')
+  const text = `SELECT id AS actor, email FROM people WHERE id IN (${list}) UNION ALL
+    SELECT t.id AS actor, p.email FROM management_tokens t JOIN people p ON p.id = t.person_id WHERE t.id IN (${list})`
+  const rows = await sql<{ actor: string; email: string }>(templateOf(text.split('?')), ...ids, ...ids)
+  return new Map(rows.map(({ actor, email }) => [actor, email]))
 }
 
 export async function grantsOf(sql: Sql, personId: PersonId): Promise<readonly Grant[]> {
@@ -197,6 +209,8 @@ export async function removeMember(sql: Sql, id: string, act: Act, last: LastOne
         id: KeyId
       }>`UPDATE api_keys SET revoked_at = ${timeToSql(act.at)} WHERE owner_id = ${personId} AND revoked_at IS NULL
         AND workspace_id = ${workspaceId} RETURNING id`)
+  await sql`DELETE FROM group_members WHERE member_id = ${personId} AND group_id IN (SELECT id FROM groups
+    WHERE workspace_id = ${workspaceId ?? ''})`
   const [other] = await sql`SELECT id FROM members WHERE person_id = ${personId} LIMIT 1`
   if (!other) await deletePerson(sql, personId)
   const details = { person: personId, workspace: workspaceId ?? null, role: member.role, keys: keys.length }
@@ -243,11 +257,19 @@ export async function removePeopleOf(sql: Sql, workspaceId: WorkspaceId): Promis
   }
 }
 
+/** Their keys are ended by the caller. */
+export async function deleteSignIns(sql: Sql, id: PersonId): Promise<void> {
+  await sql`DELETE FROM key_uses WHERE key_id IN (SELECT id FROM sign_ins WHERE person_id = ${id})`
+  await sql`DELETE FROM sign_ins WHERE person_id = ${id}`
+}
+
 async function deletePerson(sql: Sql, id: PersonId): Promise<void> {
   await sql`DELETE FROM console_sessions WHERE person_id = ${id}`
   await sql`DELETE FROM management_tokens WHERE person_id = ${id}`
   await sql`DELETE FROM deliveries WHERE person_id = ${id}`
   await sql`DELETE FROM alert_readers WHERE reader = ${id}`
+  await deleteSignIns(sql, id)
+  await sql`DELETE FROM group_members WHERE member_id = ${id}`
   await sql`DELETE FROM people WHERE id = ${id}`
 }
 

@@ -18,6 +18,8 @@ export interface Principal {
   readonly session?: { readonly id: SessionId; readonly openedAt: number }
   /** Empty for operators. */
   readonly grants: readonly WorkspaceGrant[]
+  /** An operator who views the console with another role. */
+  readonly isNarrowed?: true
 }
 
 export interface WorkspaceGrant {
@@ -62,5 +64,5 @@ export async function principalOfToken(sql: Sql, secret: string, now: number): P
 /** The principal with this role in this workspace, if that is no more than they may do now. */
 export function narrowed(principal: Principal, role: Role, workspaceId: WorkspaceId): Principal {
   if (!principal.isOperator || role === 'operator') return principal
-  return { ...principal, isOperator: false, grants: [{ workspaceId, role }] }
+  return { ...principal, isOperator: false, grants: [{ workspaceId, role }], isNarrowed: true }
 }

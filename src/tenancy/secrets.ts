@@ -20,6 +20,9 @@ export type SubkeyLabel =
   | 'webhooks'
   | 'kept-reasoning'
   | 'encrypted-content'
+  | 'access-token'
+  | 'refresh-token'
+  | 'user-code'
 
 export interface MasterSecret {
   readonly bytes: Uint8Array

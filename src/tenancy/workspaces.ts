@@ -5,7 +5,6 @@ import { randomBytes } from 'node:crypto'
 import { isoTime } from '../kernel/clock.ts'
 import { invalidRequest } from '../kernel/failure.ts'
 import { createId, isId, type ProjectId, type WorkspaceId } from '../kernel/ids.ts'
-import { formatUsd, type Nano } from '../kernel/money.ts'
 import { amount, flag, type ItemIn, optional, rowFormat, text, time } from '../store/columns.ts'
 import { type Sql, timeToSql } from '../store/sql.ts'
 import { aliasesColumn, checkAliases, checkModels, listColumn } from './allowlist.ts'
@@ -37,8 +36,8 @@ const workspaceRow = rowFormat({
   sharesRoutes: flag,
   /** undefined = it pays the prices of the catalog. */
   priceList: optional(text()),
-  /** An alert is raised when the balance falls below it. */
-  lowBalance: amount,
+  /** The highest balance that a rule of its alerts names; undefined = none. */
+  lowBalance: optional(amount),
   managedBy: text<ManagedBy>(),
 })
 
@@ -87,13 +86,18 @@ export async function listWorkspaces(
       page,
     )
   }
-  const rows = await sql`SELECT * FROM workspaces WHERE id > ${afterCursor(page)}
-    ORDER BY id LIMIT ${rowsWanted(page)}`
+  const rows = await sql`SELECT w.*, (SELECT MAX(r.below) FROM alert_rules r WHERE r.kind = 'balance.low'
+      AND r.workspace_id = w.id) AS low_balance FROM workspaces w
+    WHERE w.id > ${afterCursor(page)} ORDER BY w.id LIMIT ${rowsWanted(page)}`
   return pageOf(workspaceRow.all(rows), page)
 }
 
 export async function findWorkspace(sql: Sql, id: string): Promise<Workspace | undefined> {
-  return isId('ws', id) ? workspaceRow.first(await sql`SELECT * FROM workspaces WHERE id = ${id}`) : undefined
+  if (!isId('ws', id)) return undefined
+  return workspaceRow.first(
+    await sql`SELECT w.*, (SELECT MAX(r.below) FROM alert_rules r
+    WHERE r.kind = 'balance.low' AND r.workspace_id = w.id) AS low_balance FROM workspaces w WHERE w.id = ${id}`,
+  )
 }
 
 export async function getWorkspace(sql: Sql, id: string): Promise<Workspace> {
@@ -107,27 +111,25 @@ export interface WorkspaceChange {
   readonly sharesRoutes?: boolean | undefined
   /** Must exist; null = the prices of the catalog. */
   readonly priceList?: string | null | undefined
-  readonly lowBalance?: Nano | undefined
 }
 
 /** Omitted fields stay unchanged. */
 export async function updateWorkspace(sql: Sql, id: string, change: WorkspaceChange, act: Act): Promise<Workspace> {
   const known = await getWorkspace(sql, id)
   if (Object.values(change).every((value) => value === undefined)) return known
-  const { name = known.name, sharesRoutes = known.sharesRoutes, lowBalance = known.lowBalance } = change
+  const { name = known.name, sharesRoutes = known.sharesRoutes } = change
   const priceList = change.priceList === undefined ? (known.priceList ?? null) : change.priceList
   checkName(name)
   checkManager('workspace', known, act)
   await sql`UPDATE workspaces SET name = ${name}, shares_routes = ${sharesRoutes ? 1n : 0n},
-    price_list = ${priceList}, low_balance = ${lowBalance} WHERE id = ${known.id}`
+    price_list = ${priceList} WHERE id = ${known.id}`
   const details = {
     ...(change.name === undefined ? {} : { renamed: true }),
     ...(change.sharesRoutes === undefined ? {} : { shares_routes: sharesRoutes }),
     ...(change.priceList === undefined ? {} : { price_list: priceList }),
-    ...(change.lowBalance === undefined ? {} : { low_balance: formatUsd(lowBalance) }),
   }
   await appendAudit(sql, { ...act, action: 'workspace.update', object: known.id, details })
-  return { ...known, name, sharesRoutes, lowBalance, priceList: priceList ?? undefined }
+  return { ...known, name, sharesRoutes, priceList: priceList ?? undefined }
 }
 
 const projectRow = rowFormat({
@@ -226,6 +228,7 @@ export async function deleteProject(sql: Sql, id: string, act: Act): Promise<Del
   if (outcome === 'archived') await sql`UPDATE projects SET archived_at = ${now} WHERE id = ${project.id}`
   else {
     await sql`DELETE FROM rotated_secrets WHERE key_id IN (SELECT id FROM api_keys WHERE project_id = ${project.id})`
+    await sql`DELETE FROM group_members WHERE member_id IN (SELECT id FROM api_keys WHERE project_id = ${project.id})`
     await sql`DELETE FROM api_keys WHERE project_id = ${project.id}`
     await sql`DELETE FROM projects WHERE id = ${project.id}`
   }
@@ -294,15 +297,24 @@ export async function eraseWorkspace(sql: Sql, id: string, act: Act): Promise<Er
   await sql`UPDATE workspaces SET name = ${erasedName}, end_user_salt = NULL WHERE id = ${known.id}`
   await sql`UPDATE projects SET name = ${erasedName} WHERE workspace_id = ${known.id}`
   await sql`DELETE FROM rotated_secrets WHERE key_id IN (SELECT id FROM api_keys WHERE workspace_id = ${known.id})`
-  await sql`DELETE FROM key_uses WHERE key_id IN (SELECT id FROM api_keys WHERE workspace_id = ${known.id})`
+  await sql`DELETE FROM key_uses WHERE key_id IN (SELECT id FROM api_keys WHERE workspace_id = ${known.id}
+    UNION ALL SELECT s.id FROM sign_ins s JOIN api_keys k ON k.id = s.key_id WHERE k.workspace_id = ${known.id})`
+  await sql`DELETE FROM sign_ins WHERE key_id IN (SELECT id FROM api_keys WHERE workspace_id = ${known.id})`
   // Never matches a key, because it is not a hash.
-  const keys = await sql`UPDATE api_keys SET name = ${erasedName}, verifier = 'erased ' || id, last4 = '',
+  const keys = await sql`UPDATE api_keys SET name = ${erasedName}, last4 = '',
+      verifier = CASE WHEN kind = 'person' THEN NULL ELSE 'erased ' || id END,
       sources = NULL, revoked_at = COALESCE(revoked_at, ${timeToSql(act.at)})
-    WHERE workspace_id = ${known.id} AND verifier <> 'erased ' || id RETURNING id`
+    WHERE workspace_id = ${known.id} AND (verifier <> 'erased ' || id OR (kind = 'person' AND name <> ${erasedName}))
+    RETURNING id`
   // The saved card; without it nothing is topped up automatically.
   await sql`DELETE FROM auto_topups WHERE workspace_id = ${known.id}`
   const credentials = await sql`DELETE FROM credentials WHERE workspace_id = ${known.id} RETURNING id`
   await deleteGenerationKeys(sql, known.id)
+  // With the addresses that they name.
+  await sql`DELETE FROM deliveries WHERE email IS NOT NULL
+    AND rule_id IN (SELECT id FROM alert_rules WHERE workspace_id = ${known.id})`
+  await sql`DELETE FROM alert_rules WHERE workspace_id = ${known.id}`
+  await sql`DELETE FROM groups WHERE workspace_id = ${known.id}`
   await removePeopleOf(sql, known.id)
   const responses = await deleteStoredResponses(sql, known.id)
   const counts = { keys: keys.length, credentials: credentials.length, responses }
@@ -318,6 +330,18 @@ export interface NewWorkspace {
 
 const saltBytes = 16
 
+/** Its admins may change and delete them. */
+const firstRules = [
+  { kind: 'balance.low', below: 1_000_000_000n, percents: null },
+  { kind: 'limit.reached', below: null, percents: '[75,90,100]' },
+  { kind: 'topup.failed', below: null, percents: null },
+] as const
+
+function firstRule(rule: (typeof firstRules)[number], createdAt: number, workspaceId: WorkspaceId) {
+  const recipients = { roles: '["admin"]', emails: '[]', webhooks: '[]' }
+  return { id: createId('rul'), workspace_id: workspaceId, ...rule, ...recipients, created_at: timeToSql(createdAt) }
+}
+
 export async function insertWorkspace(sql: Sql, workspace: NewWorkspace): Promise<WorkspaceId> {
   const id = createId('ws')
   const row = {
@@ -328,6 +352,7 @@ export async function insertWorkspace(sql: Sql, workspace: NewWorkspace): Promis
     end_user_salt: randomBytes(saltBytes).toString('hex'),
   }
   await sql`INSERT INTO workspaces ${sql([row])}`
+  await sql`INSERT INTO alert_rules ${sql(firstRules.map((rule) => firstRule(rule, workspace.createdAt, id)))}`
   return id
 }
 

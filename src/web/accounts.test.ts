@@ -209,7 +209,9 @@ forEachEngine((engine) => {
     expect(await management.authenticator.authenticate(headers)).toBeInstanceOf(Failure)
     const { body: audit } = await management.ask('GET', '/api/audit')
     expect(audit.data[0]).toMatchObject({ actor: ada, action: 'member.remove', details: { person: bob, keys: 1 } })
-    expect(JSON.stringify(audit)).not.toContain('example.com')
+    // The addresses of actors are looked up for the reader; what is recorded has ids.
+    const recorded = audit.data.map(({ actor_email: _, ...row }: { actor_email?: string }) => row)
+    expect(JSON.stringify(recorded)).not.toContain('example.com')
   })
 
   test('N4: the last admin and the last operator stay, also when two remove each other at the same time', async () => {

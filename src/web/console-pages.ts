@@ -7,6 +7,7 @@ import type { PersonId } from '../kernel/ids.ts'
 import type { Answer } from '../pipeline/answer.ts'
 import { bodyFailure, type ClientRequest, pathOf, queryOf } from '../pipeline/client-request.ts'
 import { isStoreUnavailable } from '../store/sql-error.ts'
+import { readUserCode, shownUserCode } from '../tenancy/device-grants.ts'
 import type { Principal } from '../tenancy/principal.ts'
 import { BodyFault, readBody } from '../wire/read-body.ts'
 import type { Accounts } from './accounts.ts'
@@ -15,6 +16,7 @@ import { isAnswerTo, type Oidc } from './oidc.ts'
 import {
   allWorkspaces,
   type ConsolePlace,
+  devicePath,
   isVisible,
   type LinkData,
   placeOf,
@@ -35,7 +37,6 @@ import {
   type SessionEvent,
   type Sessions,
   type Visit,
-  viewAsCookie,
 } from './session.ts'
 
 export interface ConsolePagesDependencies {
@@ -89,11 +90,17 @@ export function createConsolePages(deps: ConsolePagesDependencies, show: ShowPag
     const actor = await sessions.sessionOf(request)
     // An invitation is shown also to someone who is signed in with another account.
     if (actor && !(actor instanceof Failure) && secret === null) {
-      const viewer = await viewerOf(request, actor)
+      const viewer = await viewerOf(actor)
+      if (path === devicePath) {
+        const code = readUserCode(searchParams.get('code') ?? '')
+        const data = { ...viewer, code: code === undefined ? '' : shownUserCode(code) }
+        return await show(request, { kind: 'device', title: 'Sign in a device', data })
+      }
       const place = placeOf(path)
       if (!place) return await show(request, { kind: 'notice', title: noSuchPage.title, data: noSuchPage }, 404)
       if (!isVisible(place.section, viewer)) {
-        return await show(request, { kind: 'notice', title: noAccess.title, data: noAccess }, 403)
+        const notice = place.section === 'account' && !viewer.isPerson ? noAccount : noAccess
+        return await show(request, { kind: 'notice', title: notice.title, data: notice }, 403)
       }
       const workspaces = await workspacesOf(request)
       const isKnown = place.scope === allWorkspaces ? viewer.isOperator : workspaces.includes(place.scope)
@@ -116,7 +123,17 @@ export function createConsolePages(deps: ConsolePagesDependencies, show: ShowPag
         data: { ...place, ...viewer, address, answers, now },
       })
     }
+    if (!actor && isFromElsewhere(request) && secret === null && !searchParams.has('t')) return await askAgain(request)
     return await signInPage(request, secret === null ? {} : { link: await linkData(secret) })
+  }
+  /** A browser leaves out the session's cookie for a link on another site, and sends it if our own page leads on. */
+  const askAgain = async (request: ClientRequest): Promise<Answer> => {
+    const here = returnPath(`${pathOf(request.url)}?${queryOf(request.url)}`)
+    const data = { ...openingPage, links: [{ href: here, label: 'Open the console' }] }
+    const answer = await show(request, { kind: 'notice', title: openingPage.title, data })
+    answer.headers['cache-control'] = 'no-store'
+    answer.headers.refresh = `0; url=${here}`
+    return answer
   }
   const workspacesOf = async (request: ClientRequest): Promise<readonly string[]> => {
     const [path = ''] = firstCalls(everything)
@@ -175,14 +192,13 @@ export function createConsolePages(deps: ConsolePagesDependencies, show: ShowPag
     page.headers.refresh = `0; url=${returnTo}`
     return page
   }
-  const viewerOf = async (request: ClientRequest, principal: Principal): Promise<Viewer> => {
-    const { personId, isOperator, grants, name } = principal
-    const isViewingAs = !isOperator && readCookie(request.headers, viewAsCookie) !== undefined
+  const viewerOf = async (principal: Principal): Promise<Viewer> => {
+    const { personId, isOperator, grants, name, isNarrowed = false } = principal
     return {
       actor: personId === undefined ? name : await deps.nameOf(personId),
       isPerson: personId !== undefined,
       isOperator,
-      isViewingAs,
+      isViewingAs: isNarrowed,
       grants: grants.map(({ workspaceId, role }) => ({ workspaceId, role })),
     }
   }
@@ -273,6 +289,10 @@ export function createConsolePages(deps: ConsolePagesDependencies, show: ShowPag
   }
 }
 
+function isFromElsewhere({ headers }: ClientRequest): boolean {
+  return headers.get('sec-fetch-site') === 'cross-site'
+}
+
 const everything: ConsolePlace = { scope: allWorkspaces, section: 'usage', subject: '' }
 
 const placePath = ({ section, subject }: ConsolePlace) => `/console/${section}${subject === '' ? '' : `/${subject}`}`
@@ -311,6 +331,8 @@ const signedInPage = {
   links: [{ href: '/console', label: 'Open the console' }],
 } as const
 
+const openingPage = { title: 'Opening the console', text: 'The page opens by itself.' } as const
+
 const noWorkspace = {
   title: 'Workspace not found',
   text: 'It does not exist, or you have no role in it. Ask one of its admins for an invitation.',
@@ -327,6 +349,15 @@ const noAccess = {
   title: 'No access to this page',
   text: 'Your role does not include it.',
   links: [{ href: '/console', label: 'Open the console' }],
+} as const
+
+const noAccount = {
+  title: 'This session has no personal account',
+  text: 'It was opened with the management token or with a link that “tollgate console” printed. A password, personal tokens and alerts by e-mail belong to people. To get an account, invite yourself as an operator on the People page, open the link that is shown there, and sign in with your address from then on.',
+  links: [
+    { href: `/console/${allWorkspaces}/people`, label: 'Invite yourself as an operator' },
+    { href: '/console', label: 'Open the console' },
+  ],
 } as const
 
 type AccountCredentials =

@@ -11,15 +11,17 @@ import { createChangeFeed } from './catalog/change-feed.ts'
 import { type ConsolePagesDependencies, createConsolePages } from './console-pages.ts'
 import { createDocs } from './docs-pages.ts'
 import type { PageBudget } from './page-budget.ts'
-import { themeCookie, themes } from './page-data.ts'
+import { isConsoleKind, themeCookie, themes } from './page-data.ts'
 import { renderDocument } from './pages.js'
 import { assetAnswer, eventsAnswer, htmlAnswer, jsonAnswer, pageAnswer, redirect, type ShowPage } from './responses.ts'
 import { readCookie } from './session.ts'
 
 export interface WebDependencies
   extends ConsolePagesDependencies,
-    Omit<CatalogPagesDependencies, 'isSignedIn' | 'inBudget'> {
+    Omit<CatalogPagesDependencies, 'viewerOf' | 'inBudget'> {
   readonly version: string
+  /** Another object once anything on sale has changed, prices in price lists included. */
+  offered(): unknown
   /** Whether the catalog is visible without signing in. */
   isPublic(): boolean
   readonly budget: PageBudget
@@ -60,7 +62,7 @@ export function createWeb(deps: WebDependencies): Web {
   const show: ShowPage = async (request, page, status = 200) => {
     const { url } = await bundled()
     const viewer = await viewerOf(request)
-    const isConsole = page.kind === 'console' || page.kind === 'sign-in'
+    const isConsole = isConsoleKind(page.kind)
     const frame = {
       theme: themes.find((theme) => theme === readCookie(request.headers, themeCookie)) ?? 'system',
       version: deps.version,
@@ -85,18 +87,20 @@ export function createWeb(deps: WebDependencies): Web {
   ): Promise<Awaited<Result> | Answer> =>
     isOperator ? await budget.spendFreely(run) : ((await budget.spend(run)) ?? tooBusy(request))
   const entries = cacheEntries(deps.catalog, deps.clock)
-  const feed = createChangeFeed({ entries })
+  const feed = createChangeFeed({ entries, offered: deps.offered })
   const inViewersBudget = async <Result>(
     request: ClientRequest,
     run: () => Result,
   ): Promise<Awaited<Result> | Answer> => await inBudget(request, await isOperated(request), run)
-  const catalog = createCatalogPages({ ...deps, catalog: entries, isSignedIn, inBudget: inViewersBudget }, show)
+  const catalog = createCatalogPages({ ...deps, catalog: entries, viewerOf, inBudget: inViewersBudget }, show)
   const consolePages = createConsolePages(deps, show)
   const docs = createDocs(deps.version)
   const notFound = (request: ClientRequest) =>
     show(request, { kind: 'notice', title: 'Page not found', data: noSuchPage }, 404)
   const docsPage = async (request: ClientRequest, path: string): Promise<Answer> => {
-    const find = await docs()
+    const { groups, find } = await docs()
+    // For the console's command palette.
+    if (path === '/docs/pages.json') return jsonAnswer(request, { groups })
     const found = await inViewersBudget(request, () => ({ page: find(path, queryOf(request.url)) }))
     if (found instanceof Answer) return found
     const { page } = found

@@ -1,15 +1,18 @@
-// Documentation pages: the repository's Markdown at /docs/…, the reference of the management API at /docs/api, made from its
-// OpenAPI document, and a search in both at /docs/search. The texts are ours, so their HTML is trusted.
+// Documentation pages: the repository's Markdown at /docs/…, with docs/README.md as the first one, the operations of the
+// management API at /docs/api, made from its OpenAPI document, and a search in both at /docs/search. The texts are ours, so
+// their HTML is trusted.
 
 import { openApiDocument } from '../api/open-api.ts'
 import { operations } from '../api/operations.ts'
 import { readDocs } from './docs-files.ts'
-import { type Passage, passagesOf, searchDocs } from './docs-search.ts'
-import type { DocsData, DocsLink, Page } from './page-data.ts'
+import { type Passage, passagesOf, plainText, searchDocs } from './docs-search.ts'
+import type { DocsContent, DocsData, DocsLink, Page } from './page-data.ts'
 
 const apiPath = '/docs/api'
-const apiTitle = 'API reference'
+const apiTitle = 'Management API operations'
 const searchPath = '/docs/search'
+/** The start page. */
+const homeFile = 'README'
 
 /** In the order of the menu; a folder that is not named here comes last. */
 const groups: readonly (readonly [folder: string, title: string])[] = [
@@ -21,21 +24,30 @@ const groups: readonly (readonly [folder: string, title: string])[] = [
 ]
 
 /** They come first in their group, in this order; the other pages follow by title. */
-const firstPages = ['/docs/first-hour', '/docs/sandbox', '/docs/compatibility', '/docs/errors', '/docs/security']
+const firstPages = [
+  ...['/docs/first-hour', '/docs/troubleshooting', '/docs/errors', '/docs/sandbox', '/docs/security'],
+  ...['/docs/recipes/README', '/docs/recipes/agents', '/docs/recipes/claude-code', '/docs/recipes/codex'],
+  ...['/docs/reference/api', '/docs/reference/management-api', apiPath, '/docs/reference/cli'],
+  ...['/docs/reference/configuration', '/docs/operate/deploy', '/docs/operate/observe', '/docs/operate/alerts'],
+]
 
-/** Returns the page at a path; undefined = there is none. */
-type FindPage = (path: string, query: URLSearchParams) => Page | undefined
+export interface Docs {
+  /** The menu: all pages, in groups. */
+  readonly groups: DocsData['groups']
+  /** Returns the page at a path; undefined = there is none. */
+  find(path: string, query: URLSearchParams): Page | undefined
+}
 
 /** The texts are read when the first page is opened. */
-export function createDocs(version: string): () => Promise<FindPage> {
-  let opened: Promise<FindPage> | undefined
+export function createDocs(version: string): () => Promise<Docs> {
+  let opened: Promise<Docs> | undefined
   return () => {
     opened ??= readDocs().then((texts) => openDocs(texts, version))
     return opened
   }
 }
 
-function openDocs(texts: ReadonlyMap<string, string>, version: string): FindPage {
+function openDocs(texts: ReadonlyMap<string, string>, version: string): Docs {
   const groupsOfLinks = menuOf(texts)
   let api: OpenApi | undefined
   let passages: readonly Passage[] | undefined
@@ -47,8 +59,9 @@ function openDocs(texts: ReadonlyMap<string, string>, version: string): FindPage
     passages ??= [
       ...[...texts].flatMap(([path, text]) => {
         const file = path.replace(/\.md$/, '')
-        return passagesOf(titleOf(text, file), `/docs/${file}`, htmlOf(text, file))
+        return passagesOf(titleOf(text, file), pathOf(file), htmlOf(text, file))
       }),
+      ...passagesOf(apiTitle, apiPath, `<h1 id="">${apiTitle}</h1>${apiIntro}`),
       ...apiRows(readApi()).map(({ path, method, operation }) => ({
         href: `${apiPath}#${operation.operationId}`,
         page: apiTitle,
@@ -58,34 +71,58 @@ function openDocs(texts: ReadonlyMap<string, string>, version: string): FindPage
     ]
     return passages
   }
-  return (path, query) => {
+  const find: Docs['find'] = (path, query) => {
     const name = path.replace(/^\/docs\/?/, '').replace(/\/$/, '')
-    const page = (title: string, html: string, more: Pick<DocsData, 'search'> = {}): Page => {
-      return { kind: 'docs', title, data: { title, html, path, groups: groupsOfLinks, ...more } }
+    const page = (title: string, html: string, more: Partial<DocsData> = {}): Page => {
+      const contents = contentsOf(html)
+      return { kind: 'docs', title, data: { title, html, path, contents, groups: groupsOfLinks, ...more } }
     }
     if (path === apiPath) return page(apiTitle, apiHtml(readApi()))
     if (path === searchPath) return page('Search', '', { search: searchDocs(readPassages(), query.get('q') ?? '') })
-    if (name === '') return page('Documentation', startHtml(groupsOfLinks))
-    const file = name.replace(/\.md$/, '')
+    const file = name === '' ? homeFile : name.replace(/\.md$/, '')
     const text = texts.get(`${file}.md`)
+    if (file === homeFile)
+      return page('Documentation', htmlOf(text ?? notInstalled, file), { contents: [], isHome: true })
     return text === undefined ? undefined : page(titleOf(text, file), htmlOf(text, file))
   }
+  return { groups: groupsOfLinks, find }
+}
+
+const notInstalled = '# Documentation\n\nOnly the operations of the management API are installed here.'
+
+/** Where a page has fewer headings, they are in sight. */
+const contentsMin = 3
+/** With more, only the upper level is listed. */
+const contentsMax = 30
+
+/** The headings of a page, for its list of contents. */
+function contentsOf(html: string): readonly DocsContent[] {
+  const all = [...html.matchAll(/<h([23]) id="([^"]+)">(.*?)<\/h\1>/gs)].map(([, level, id = '', inner = '']) => {
+    return { id, label: plainText(inner), isSub: level === '3' }
+  })
+  const listed = all.length > contentsMax ? all.filter(({ isSub }) => !isSub) : all
+  return listed.length < contentsMin ? [] : listed
+}
+
+function pathOf(file: string): string {
+  return file === homeFile ? '/docs' : `/docs/${file}`
 }
 
 function menuOf(texts: ReadonlyMap<string, string>): DocsData['groups'] {
   const folderOf = (path: string) => (path.includes('/') ? path.slice(0, path.indexOf('/')) : '')
   return groups.map(([folder, title]) => {
     const links = [...texts]
-      .filter(([path]) => folderOf(path) === folder)
+      .filter(([path]) => folderOf(path) === folder && path !== `${homeFile}.md`)
       .map(([path, text]): DocsLink => {
         const file = path.replace(/\.md$/, '')
         return { href: `/docs/${file}`, label: titleOf(text, file) }
       })
-      .sort((a, b) => rankOf(a) - rankOf(b) || (a.label < b.label ? -1 : 1))
     const more = folder === 'reference' ? [{ href: apiPath, label: apiTitle }] : []
-    return { title, links: [...more, ...links] }
+    return { title, links: [...links, ...more].sort(byRank) }
   })
 }
+
+const byRank = (a: DocsLink, b: DocsLink) => rankOf(a) - rankOf(b) || (a.label < b.label ? -1 : 1)
 
 function rankOf({ href }: DocsLink): number {
   return firstPages.includes(href) ? firstPages.indexOf(href) : firstPages.length
@@ -98,42 +135,52 @@ function titleOf(text: string, file: string): string {
 /** Headings get ids, and links to other pages lead to them; what is not published is named without a link. */
 function htmlOf(text: string, file: string): string {
   const folder = file.includes('/') ? file.slice(0, file.lastIndexOf('/') + 1) : ''
+  const seen = new Map<string, number>()
   return (
     Bun.markdown
       .html(text)
       .replace(
         /<(h[1-4])>(.*?)<\/\1>/gs,
-        (_, tag: string, inner: string) => `<${tag} id="${idOf(inner)}">${inner}</${tag}>`,
+        (_, tag: string, inner: string) => `<${tag} id="${idOf(inner, seen)}">${inner}</${tag}>`,
       )
       .replace(/<a href="([^"]*)">(.*?)<\/a>/gs, (whole, href: string, inner: string) => {
         if (/^(?:https?:|#|mailto:)/.test(href)) return whole
         const { pathname, hash } = new URL(href, `http://docs/docs/${folder}`)
         const isPage = pathname.startsWith('/docs/') && pathname.endsWith('.md') && !pathname.includes('/decisions/')
-        return isPage ? `<a href="${pathname.replace(/\.md$/, '')}${hash}">${inner}</a>` : inner
+        const target = pathname.replace(/^\/docs\//, '').replace(/\.md$/, '')
+        return isPage ? `<a href="${pathOf(target)}${hash}">${inner}</a>` : inner
       })
       .replace(/<img [^>]*>/g, '')
+      .replace(/<table>.*?<\/table>/gs, labelCells)
       // Long names in tables break after a separator.
-      .replace(/(?<=<td>.*?<code>)[^<]+(?=<\/code>)/g, (name) => name.replace(/(?<=\w)[_./](?=[\w{])/g, '$&<wbr>'))
+      .replace(/(?<=<td[^>]*>.*?<code>)[^<]+(?=<\/code>)/g, (name) => name.replace(/(?<=\w)[_./](?=[\w{])/g, '$&<wbr>'))
       // They scroll, and the keyboard must be able to.
-      .replaceAll(/<(pre|table)>/g, '<$1 tabindex="0">')
+      .replaceAll(/<(pre|table)(?=[ >])/g, '<$1 tabindex="0"')
   )
 }
 
-/** As GitHub makes them, so that links with a fragment work. */
-function idOf(inner: string): string {
-  return inner
+/** Wider tables scroll on a phone; in others the cells of a row are below each other there, each with its column's title. */
+const stackedColumnsMax = 3
+
+function labelCells(table: string): string {
+  const heads = [...table.matchAll(/<th[^>]*>(.*?)<\/th>/gs)].map(([, head = '']) => plainText(head))
+  if (heads.length > stackedColumnsMax) return table
+  return table.replace('<table>', '<table class="stacked">').replace(/<tr>.*?<\/tr>/gs, (row) => {
+    let at = 0
+    return row.replace(/<td(?=[ >])/g, (cell) => `${cell} data-label="${escapeHtml(heads[at++] ?? '')}"`)
+  })
+}
+
+/** As GitHub makes them, so that links with a fragment work. A heading that occurs again gets a number. */
+function idOf(inner: string, seen: Map<string, number>): string {
+  const id = inner
     .replace(/<[^<>]+>|&\w+;/g, '')
     .toLowerCase()
     .replace(/[^\p{L}\p{N} _-]/gu, '')
     .replaceAll(' ', '-')
-}
-
-function startHtml(all: DocsData['groups']): string {
-  const sections = all.map(({ title, links }) => {
-    const items = links.map(({ href, label }) => `<li><a href="${href}">${escapeHtml(label)}</a></li>`).join('')
-    return `<h2>${title}</h2><ul>${items}</ul>`
-  })
-  return `<h1>Documentation</h1>${sections.join('')}`
+  const count = seen.get(id) ?? 0
+  seen.set(id, count + 1)
+  return count === 0 ? id : `${id}-${count}`
 }
 
 interface Schema {
@@ -183,11 +230,18 @@ function apiHtml(document: OpenApi): string {
   const byResource = Map.groupBy(apiRows(document), ({ path }) => path.split('/')[2] ?? '')
   const sections = [...byResource].map(([resource, list]) => {
     const items = list.map((row) => operationHtml(row, resolve)).join('')
-    return `<h2 id="${escapeHtml(resource)}">${escapeHtml(resource.replaceAll('_', ' '))}</h2>${items}`
+    return `<h2 id="${escapeHtml(resource)}">${escapeHtml(titleCase(resource))}</h2>${items}`
   })
-  const intro =
-    '<p>The management API changes what the gateway knows: workspaces, projects, keys, money, people. Authenticate with <code>Authorization: Bearer</code> and the management token or a personal token. The machine-readable document is <a href="/api/openapi.json"><code>/api/openapi.json</code></a>.</p>'
-  return `<h1>${apiTitle}</h1>${intro}${sections.join('')}`
+  return `<h1>${apiTitle}</h1>${apiIntro}${sections.join('')}`
+}
+
+const apiIntro =
+  '<p>The management API changes what the gateway knows: workspaces, projects, keys, money, people. Authenticate with <code>Authorization: Bearer</code> and the management token or a personal token. <a href="/docs/reference/management-api">The guide</a> describes paging, errors, idempotency and roles; the API that models are called with is the <a href="/docs/reference/api">API reference</a>. The machine-readable document is <a href="/api/openapi.json"><code>/api/openapi.json</code></a>.</p>'
+
+/** `alert-rules` → `Alert rules` */
+function titleCase(resource: string): string {
+  const words = resource.replaceAll(/[_-]/g, ' ')
+  return words.charAt(0).toUpperCase() + words.slice(1)
 }
 
 interface ApiRow {

@@ -31,6 +31,24 @@ test('finds passages with all words, in headings before text, whole words before
   expect(headings(all, '')).toEqual([])
 })
 
+test('puts pages whose title has all words first', () => {
+  const own = (page: string) => passage(page, '', page)
+  const all = [
+    passage('Errors of the errors page', 'errors errors', 'Errors'),
+    passage('Spend limit', 'a spend limit', 'Guide'),
+    own('Rate limits'),
+    own('Errors'),
+    own('Terrors'),
+  ]
+  expect(headings(all, 'error')).toEqual(['Errors', 'Errors of the errors page', 'Terrors'])
+  expect(headings(all, 'limit')).toEqual(['Rate limits', 'Spend limit'])
+  // Not a title that lacks one of them.
+  expect(headings([...all, passage('Rate limits', 'spend', 'Rate limits')], 'spend limit')).toEqual([
+    'Spend limit',
+    'Rate limits',
+  ])
+})
+
 test('shows the text around the match, with the match as every second piece', () => {
   const text = `${'before '.repeat(40)}a Spend limit (daily)${' after'.repeat(60)}`
   const [result] = searchDocs([passage('Money', text)], 'spend').results
@@ -50,7 +68,7 @@ test('limits the query and the results', () => {
 })
 
 test('searches guides and operations of the API, and links to where they are', async () => {
-  const find = await createDocs('1.0.0')()
+  const { find } = await createDocs('1.0.0')()
   const search = (text: string) => {
     const page = find('/docs/search', new URLSearchParams({ q: text }))
     return page?.kind === 'docs' ? (page.data.search?.results ?? []) : []
@@ -61,10 +79,46 @@ test('searches guides and operations of the API, and links to where they are', a
   }
   expect(search('Insufficient_Balance')[0]?.href).toBe('/docs/errors#insufficient_balance')
   const operation = search('POST /api/projects/{id}/keys')[0]
-  expect(operation).toMatchObject({ page: 'API reference', heading: 'POST /api/projects/{id}/keys' })
+  expect(operation).toMatchObject({ page: 'Management API operations', heading: 'POST /api/projects/{id}/keys' })
   expect(search('creates api key').map(({ href }) => href)).toContain(operation?.href ?? '')
   for (const { href } of [...search('spend limit'), ...search('key')]) {
     const [path = '', id] = href.split('#')
     expect(htmlAt(path)).toContain(id === undefined ? '<h1' : `id="${id}"`)
   }
+})
+
+test('every page of the menu exists and lists headings that it has, once', async () => {
+  const { find, groups } = await createDocs('1.0.0')()
+  const links = groups.flatMap((group) => group.links)
+  expect(groups[0]?.links[0]).toEqual({ href: '/docs/first-hour', label: 'Tutorial: the first hour' })
+  expect(links.length).toBeGreaterThan(40)
+  for (const { href, label } of links) {
+    const page = find(href, new URLSearchParams())
+    if (page?.kind !== 'docs') throw new Error(`there is no page ${href}`)
+    const { html, contents } = page.data
+    expect([href, page.title]).toEqual([href, label])
+    const ids = contents.map(({ id }) => id)
+    expect([href, ids.filter((id) => html.split(`id="${id}"`).length !== 2)]).toEqual([href, []])
+  }
+  const errors = find('/docs/errors', new URLSearchParams())
+  const listed = errors?.kind === 'docs' ? errors.data.contents : []
+  expect(listed[0]).toEqual({ id: 'invalid_request', label: 'INVALID_REQUEST', isSub: false })
+})
+
+test('starts with tasks and what each page is for, without a list of contents', async () => {
+  const { find, groups } = await createDocs('1.0.0')()
+  const home = find('/docs', new URLSearchParams())
+  if (home?.kind !== 'docs') throw new Error('there is no start page')
+  expect(home.data).toMatchObject({ title: 'Documentation', contents: [], isHome: true })
+  expect(home.data.html).toContain('<a href="/docs/troubleshooting">Troubleshooting</a>')
+  // Not a copy of the menu: fewer pages, each with a sentence.
+  const items = home.data.html.split('<li>').length - 1
+  expect(items).toBeLessThan(groups.flatMap(({ links }) => links).length)
+  expect(home.data.html.match(/<li><a href="[^"]+">[^<]+<\/a><br \/>\s*\S/g)).toHaveLength(items)
+})
+
+test('gives the cells of narrow tables the titles of their columns', async () => {
+  const { find } = await createDocs('1.0.0')()
+  const page = find('/docs/troubleshooting', new URLSearchParams())
+  expect(page?.kind === 'docs' && page.data.html).toContain('<td data-label="what to do">stop it, or start with')
 })

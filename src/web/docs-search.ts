@@ -35,7 +35,7 @@ export function passagesOf(page: string, href: string, html: string): readonly P
 
 const entities: Readonly<Record<string, string>> = { lt: '<', gt: '>', amp: '&', quot: '"', '#39': "'" }
 
-function plainText(html: string): string {
+export function plainText(html: string): string {
   return html
     .replace(/<\/?(?:code|em|strong|a|wbr)\b[^<>]*>/g, '')
     .replace(/<[^<>]+>/g, ' ')
@@ -56,14 +56,35 @@ export function searchDocs(passages: readonly Passage[], query: string): DocsSea
     query: asked,
     found: found.length,
     results: found.slice(0, resultsMax).map(({ passage: { href, page, heading, text } }) => {
-      return { href, page, heading, excerpt: excerptOf(text, words) }
+      // A page that was found by its title is shown by its beginning.
+      return {
+        href,
+        page,
+        heading,
+        excerpt: isByTitle({ page, heading }, words) ? [startOf(text)] : excerptOf(text, words),
+      }
     }),
   }
 }
 
-/** 0 = a word is missing. Headings count more than titles, and titles more than text. */
+function startOf(text: string): string {
+  return text.length <= excerptMax ? text : `${text.slice(0, text.lastIndexOf(' ', excerptMax))} …`
+}
+
+/** The beginning of a page whose title has all words, each at least as the start of one. */
+function isByTitle({ page, heading }: Pick<Passage, 'page' | 'heading'>, words: readonly string[]): boolean {
+  return heading === page && words.every((word) => matchOf(page, word) >= 2)
+}
+
+/** Above any sum of the other ranks. */
+const titleRank = 1000
+
+/**
+ * 0 = a word is missing. Pages whose title has all words come first, each by its beginning. Then headings count more than
+ * titles, and titles more than text.
+ */
 function rankOf({ page, heading, text }: Passage, words: readonly string[]): number {
-  let rank = 0
+  let rank = isByTitle({ page, heading }, words) ? titleRank : 0
   for (const word of words) {
     const best = 6 * matchOf(heading, word) + 3 * matchOf(page, word) + matchOf(text, word)
     if (best === 0) return 0

@@ -5,7 +5,7 @@ import { type CallOf, type QueryValues, targetOf } from '../api/client.ts'
 import type { OperationName } from '../api/endpoints.ts'
 import { isoTime } from '../kernel/clock.ts'
 import { allWorkspaces, type ConsolePlace, may, type SectionName, type Viewer } from './page-data.ts'
-import { dayMs, spendRateDays } from './pages/console/figures.ts'
+import { dayMs, marginPeriod, spendRateDays, usagePeriod } from './pages/console/figures.ts'
 
 interface FirstPlace extends ConsolePlace {
   readonly viewer: Viewer
@@ -28,12 +28,38 @@ export const usageQuery = (
 })
 
 /** The query of the spend that the runway is computed from. */
-export const spendQuery = (now: number, workspaceId: string) => ({
+export const spendQuery = (now: number, workspaceId: string | undefined) => ({
   from: isoTime(now - spendRateDays * dayMs),
   workspace_id: workspaceId,
 })
 
+/** The query of the spend of this month. */
+export const monthQuery = (now: number, workspaceId: string | undefined) => {
+  const { from, to } = usagePeriod('month', now)
+  return { from: isoTime(from), to: isoTime(to), workspace_id: workspaceId, interval: '1d' as const }
+}
+
+/** The query of the margin. */
+export const marginQuery = (range: string, now: number, groupBy: string, workspaceId: string | undefined) => {
+  const { from, to } = marginPeriod(range, now)
+  return { from: isoTime(from), to: isoTime(to), group_by: groupBy, workspace_id: workspaceId }
+}
+
+/** The query of the comparison of bills: whole days that are over. */
+export const billsQuery = (range: string, now: number) => {
+  const { from } = marginPeriod(range, now)
+  const today = now - (now % dayMs)
+  return { from: isoTime(Math.min(from - (from % dayMs), today - dayMs)).slice(0, 10), to: isoTime(today).slice(0, 10) }
+}
+
 export const alertsListed = 50
+export const auditListed = 50
+
+/** Without a workspace: those of the installation. */
+export const rulesQuery = (workspaceId: string | undefined) => ({
+  ...(workspaceId === undefined ? { installation: 'true' as const } : { workspace_id: workspaceId as `ws_${string}` }),
+  limit: 200,
+})
 
 function pathOf<Name extends OperationName>(name: Name, call: CallOf<Name>): string {
   return targetOf(name, call, call.query as QueryValues | undefined).path
@@ -45,47 +71,61 @@ const bySection: { readonly [Name in SectionName]?: (place: FirstPlace) => reado
     if (now === undefined) return []
     const series = (from: number, until: number, group: string) =>
       pathOf('getUsageSeries', { query: usageQuery(from, until, workspaceId, group, 0) })
-    const isPaid = workspaceId !== undefined && may(viewer, 'getWallet', workspaceId)
+    const hasSpend = workspaceId === undefined ? viewer.isOperator : may(viewer, 'getWallet', workspaceId)
     return [
       series(now - dayMs, now, 'model'),
       series(now - 2 * dayMs, now - dayMs, 'none'),
-      ...(isPaid ? [pathOf('getStats', { query: spendQuery(now, workspaceId) })] : []),
+      pathOf('getUsageSeries', { query: monthQuery(now, workspaceId) }),
+      ...(hasSpend ? [pathOf('getStats', { query: spendQuery(now, workspaceId) })] : []),
     ]
   },
   requests({ subject, workspaceId, now }) {
     if (subject !== '') return [pathOf('getRequest', { id: subject })]
     if (now === undefined) return []
     const filters = { workspace_id: workspaceId }
-    const period = { ...filters, from: isoTime(now - dayMs), to: isoTime(now) }
+    const since = { ...filters, from: isoTime(now - dayMs) }
+    const period = { ...since, to: isoTime(now) }
     return [
-      pathOf('listRequests', { query: filters }),
+      pathOf('listRequests', { query: since }),
       pathOf('listKeys', { query: { ...filters, limit: 200 } }),
-      pathOf('getUsageSeries', { query: period }),
+      pathOf('getUsageSeries', { query: { ...period, group_by: 'cause' } }),
       pathOf('getRequestFacets', { query: period }),
     ]
   },
-  settings: () => [pathOf('getConfig', {}), pathOf('listAudit', { query: { limit: 50 } })],
+  audit: ({ now }) => (now === undefined ? [] : [pathOf('listAudit', { query: { limit: auditListed } })]),
+  settings: ({ subject }) => (subject === '' ? [pathOf('getConfig', {})] : [pathOf('getManagedSettings', {})]),
   providers: ({ subject, workspaceId: id }) => [
-    ...(id === undefined || subject !== '' ? [] : [pathOf('getWorkspace', { id }), pathOf('listCredentials', { id })]),
+    ...(id === undefined ? [] : [pathOf('listCredentials', { id })]),
+    ...(id === undefined || subject !== '' ? [] : [pathOf('getWorkspace', { id })]),
     pathOf('listProviders', {}),
     pathOf('getProviderHistory', { query: { period: '24h' } }),
-    ...(subject === '' ? [pathOf('getConfigFile', {})] : []),
+    pathOf('getConfigFile', {}),
   ],
-  margin: ({ workspaceId: id, now }) => [
-    ...(now === undefined
-      ? []
-      : [pathOf('getMargin', { query: { from: isoTime(now - 30 * dayMs), group_by: 'day', workspace_id: id } })]),
-    ...(id === undefined ? [] : [pathOf('getWorkspace', { id })]),
-    pathOf('listPriceLists', {}),
-  ],
+  margin: ({ subject, workspaceId: id, now }) => {
+    if (subject !== '') return [pathOf('getPriceList', { list: subject })]
+    return [
+      ...(now === undefined ? [] : [pathOf('getMargin', { query: marginQuery('', now, 'day', id) })]),
+      ...(id === undefined ? [] : [pathOf('getWorkspace', { id })]),
+      pathOf('listPriceLists', {}),
+    ]
+  },
+  bills: ({ now }) => (now === undefined ? [] : [pathOf('getReconciliation', { query: billsQuery('30d', now) })]),
   alerts: ({ workspaceId: workspace_id, viewer }) => [
     pathOf('listAlerts', { query: { workspace_id, limit: alertsListed } }),
     ...(may(viewer, 'listWebhooks', workspace_id)
       ? [
+          pathOf('listAlertRules', { query: rulesQuery(workspace_id) }),
           pathOf('listWebhooks', { query: { workspace_id } }),
           pathOf('listRecentDeliveries', { query: { workspace_id } }),
         ]
       : []),
+  ],
+  people: ({ workspaceId: workspace_id }) => [pathOf('listSignIns', { query: { workspace_id } })],
+  account: () => [
+    pathOf('getMe', {}),
+    pathOf('listSessions', {}),
+    pathOf('listOwnSignIns', {}),
+    pathOf('listTokens', { query: { limit: 50 } }),
   ],
   keys: ({ subject }) => (subject === '' ? [] : [pathOf('getKey', { id: subject })]),
 }

@@ -27,8 +27,8 @@ export interface OidcDependencies {
   onSignUp(signedUp: SignedUp): Promise<void>
   /** Why a sign-in was refused, for the audit log. */
   onRefused(reason: 'oidc'): void
-  /** Someone lost a role, and with it this key of their own. */
-  onKeyRevoked(id: KeyId): void
+  /** Someone's roles may have changed, or they lost a role and with it this key of their own. */
+  onAccessChange(id: KeyId | PersonId): void
   /** The provider's error, for the log. */
   onFault(error: unknown): void
 }
@@ -120,8 +120,9 @@ export function createOidc(deps: OidcDependencies): Oidc {
           deps.onRefused('oidc')
           return claims
         }
-        const { outcome, revokedKeys } = await signInByClaims(database, claims, rules, clock.now())
-        for (const id of revokedKeys) deps.onKeyRevoked(id)
+        const { outcome, revokedKeys, personId } = await signInByClaims(database, claims, rules, clock.now())
+        for (const id of revokedKeys) deps.onAccessChange(id)
+        if (personId !== undefined) deps.onAccessChange(personId)
         if (outcome instanceof Failure) {
           deps.onRefused('oidc')
           return outcome

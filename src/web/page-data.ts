@@ -3,13 +3,33 @@
 
 import { isAllowed, type OperationName } from '../api/endpoints.ts'
 import type { WorkspaceRole } from '../kernel/roles.ts'
-import type { CatalogEntry, DatedPrice, RouteDay } from './catalog/entry.ts'
+import type { CatalogEntry, DatedPrice, RouteCost, RouteDay } from './catalog/entry.ts'
 import type { CatalogQuery, ListView } from './catalog/query.ts'
 import type { Sample } from './catalog/sample-cost.ts'
 import type { Snippet } from './catalog/snippets.ts'
 
+export interface ViewedProject {
+  readonly id: string
+  readonly name: string
+  /** The name of its workspace. */
+  readonly workspace: string
+}
+
+/** Whose models and prices a page of the catalog shows. */
+export interface CatalogViewer {
+  readonly isSignedIn: boolean
+  /** Absent = the public catalog. */
+  readonly project?: ViewedProject
+  /** The projects to choose from. Absent for visitors, and for operators, who may choose any and the public catalog. */
+  readonly projects?: readonly ViewedProject[]
+}
+
+/** The id of the project whose models and prices the catalog shows. Written by the page. */
+export const viewedProjectCookie = 'tollgate-project'
+
 /** A page with live updates. */
 interface LiveData {
+  readonly viewer: CatalogViewer
   /** A hash of the catalog it was rendered from, to detect changes. */
   readonly state: string
 }
@@ -20,18 +40,16 @@ export interface ListData extends LiveData {
   readonly query: CatalogQuery
   /** Ids of the models with the most requests here, first the most used. */
   readonly used: readonly string[]
-  /** Where the prices come from. */
-  readonly sources: string
+  /** How many models from how many providers. */
+  readonly summary: string
   /** `YYYY-MM-DD` in UTC. */
   readonly today: string
-  /** Date of the built-in prices; absent = unknown. */
-  readonly builtInDate?: string
-  /** The viewer may filter by project. */
-  readonly isSignedIn: boolean
 }
 
 export interface ModelData extends LiveData {
   readonly entry: CatalogEntry
+  /** The viewer's project may not call it, so the page shows the public price. */
+  readonly isOutside: boolean
   readonly sample: Sample
   readonly snippets: readonly Snippet[]
   /** `YYYY-MM-DD` in UTC. */
@@ -40,6 +58,8 @@ export interface ModelData extends LiveData {
   readonly history: readonly DatedPrice[]
   /** The days of the routes that had attempts. */
   readonly days: readonly RouteDay[]
+  /** Absent unless the viewer is an operator. */
+  readonly costs?: readonly RouteCost[]
 }
 
 export interface CompareData extends LiveData {
@@ -55,12 +75,23 @@ export interface DocsLink {
   readonly label: string
 }
 
+/** A heading of a page. */
+export interface DocsContent {
+  readonly id: string
+  readonly label: string
+  /** Below the one before it. */
+  readonly isSub: boolean
+}
+
 /** A page of the documentation. */
 export interface DocsData {
   readonly title: string
   /** Made from the repository's own texts; empty where results of a search are shown. */
   readonly html: string
   readonly search?: DocsSearch
+  readonly isHome?: boolean
+  /** Empty = too few to be listed. */
+  readonly contents: readonly DocsContent[]
   /** Its address. */
   readonly path: string
   readonly groups: readonly { readonly title: string; readonly links: readonly DocsLink[] }[]
@@ -138,6 +169,15 @@ export interface ConsoleData extends ConsolePlace, Viewer {
   readonly address: string
 }
 
+/** The page on which a person lets a device sign in as them. */
+export interface DeviceData extends Viewer {
+  /** From the address, to fill in the form; empty = it has to be typed. */
+  readonly code: string
+}
+
+/** Where codes of devices are entered: `verification_uri` leads here. */
+export const devicePath = '/console/device'
+
 /** A page of the console about one workspace. */
 export interface WorkspaceData extends ConsoleData {
   readonly workspaceId: string
@@ -156,10 +196,16 @@ export interface PageData {
   readonly docs: DocsData
   readonly notice: NoticeData
   readonly 'sign-in': SignInData
+  readonly device: DeviceData
   readonly console: ConsoleData
 }
 
 export type PageKind = keyof PageData
+
+/** Pages whose script is the console's, and whose content is not kept by caches. */
+export function isConsoleKind(kind: PageKind): boolean {
+  return kind === 'console' || kind === 'sign-in' || kind === 'device'
+}
 
 /** A page, ready to be rendered. */
 export type Page = {
@@ -210,6 +256,8 @@ export const consoleSections = [
   { name: 'people', label: 'People', icon: 'people', key: 'e', needs: 'listMembers' },
   { name: 'providers', label: 'Providers & routes', icon: 'providers', key: 'v', needs: 'listCredentials' },
   { name: 'margin', label: 'Prices & margin', icon: 'margin', key: 'm', needs: 'getMargin' },
+  { name: 'bills', label: 'Provider bills', icon: 'bills', key: 'b', needs: 'getReconciliation' },
+  { name: 'audit', label: 'Audit log', icon: 'audit', key: 'l', needs: 'listAudit' },
   { name: 'settings', label: 'Settings', icon: 'settings', key: 's', needs: 'getConfig' },
   { name: 'account', label: 'Account', icon: 'account', key: 'a', needs: 'getMe' },
 ] as const satisfies readonly ConsoleSection[]

@@ -31,6 +31,8 @@ export interface SessionDependencies {
   adminToken(): Pick<AdminToken, 'fingerprint' | 'matches'>
   visitOf(request: ClientRequest): Visit
   principalOf(personId: PersonId): Promise<Principal>
+  /** A change that another site sent with the session's cookie, or that is no JSON, was refused; for the audit log. */
+  onCrossSite?(): void
 }
 
 /** All methods reject when the database is unavailable. */
@@ -133,7 +135,9 @@ export function createSessions(deps: SessionDependencies): Sessions {
     },
     async sessionOf(request) {
       const principal = await principalOf(request)
-      return principal && (refuseCrossSite(request) ?? principal)
+      const refusal = principal && refuseCrossSite(request)
+      if (refusal) deps.onCrossSite?.()
+      return refusal ?? principal
     },
   }
 }

@@ -1,5 +1,5 @@
 // `npm run agents`: every agent that can be installed, set up by `tollgate connect`: it reads a file through the gateway,
-// and `--undo` restores its settings. Four make eight tool calls on each dialect, over two replicas. With `--failures` the
+// and `--undo` restores its settings. With `--sign-in` it has a person's sign-in instead of a key. Four make eight tool calls on each dialect, over two replicas. With `--failures` the
 // provider fails before each answer instead. By hand, because the programs have two gigabytes; the small ones are also in
 // `npm test`.
 
@@ -9,16 +9,22 @@ import { refuseOptions, scriptOptions } from '../parts/script-options.ts'
 import { tryAiSdk } from './ai-sdk.ts'
 import { makeEightCalls } from './eight-calls.ts'
 import { type Failures, fetchAgent, realAgents, type Tried, tryConnect } from './real-agents.ts'
+import { trySignedIn } from './signed-in-agents.ts'
 
 const aiSdk = 'ai-sdk'
 const ids = realAgents.map(({ id }) => id)
-const usage = `Usage: npm run agents [-- --only NAME] [--failures N]
+const usage = `Usage: npm run agents [-- --only NAME] [--sign-in | --failures N]
 
 Installs coding agents into the temporary folder and runs each through the gateway, against a fake model.
   --only       one of ${ids.join(', ')}; with --failures also ${aiSdk}
+  --sign-in    with a person's sign-in: its token expires in mid-session, and at the end it is signed out
   --failures   the provider fails this many times in a row before each answer, in each of several ways`
 
-const { only, failures } = scriptOptions(usage, { only: { type: 'string' }, failures: { type: 'string' } })
+const {
+  only,
+  failures,
+  'sign-in': signIn,
+} = scriptOptions(usage, { only: { type: 'string' }, 'sign-in': { type: 'boolean' }, failures: { type: 'string' } })
 if (failures !== undefined && !/^[1-9]$/.test(failures)) refuseOptions('--failures takes a number from 1 to 9.', usage)
 if (only !== undefined && !ids.includes(only) && (only !== aiSdk || failures === undefined))
   refuseOptions(`There is no agent ${only}.`, usage)
@@ -48,6 +54,10 @@ for (const agent of realAgents.filter(({ id }) => only === undefined || id === o
   }
   if (failures !== undefined) {
     await eachFailure(name, (each) => tryConnect(agent, fetched.folder, each))
+    continue
+  }
+  if (signIn) {
+    report(`${name}, signed in`, await trySignedIn(agent, fetched.folder))
     continue
   }
   report(name, await tryConnect(agent, fetched.folder))

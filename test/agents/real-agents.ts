@@ -36,7 +36,7 @@ export interface RealAgent {
 const prompt = 'What do the notes say?'
 const npmBin = 'node_modules/.bin'
 const platform = `${process.platform}-${process.arch}`
-const answer = 'The notes are read.'
+export const answer = 'The notes are read.'
 
 /** The commands that `connect` printed: variables, and calls of the program. */
 function commandsIn(printed: string, program: string): string {
@@ -201,6 +201,11 @@ export class Desk implements Disposable {
     return scriptedModel(paths.map(read), answer)
   }
 
+  /** Whether an agent without tools has done its task. */
+  get isNoteChanged(): boolean {
+    return readFileSync(this.notePath(0), 'utf8') === 'gate 0 is closed\n'
+  }
+
   get settings(): string | undefined {
     const path = join(this.home, this.agent.settings?.path ?? '-')
     return existsSync(path) ? readFileSync(path, 'utf8') : undefined
@@ -302,7 +307,7 @@ export async function tryConnect(agent: RealAgent, folder: string, failures?: Fa
     const sessions = new Set(requests.map(({ session }) => session))
     const isDone = agent.read
       ? run.printed.includes(answer) && upstream.calls.some((call) => JSON.stringify(call.json()).includes(noteText(0)))
-      : readFileSync(desk.notePath(0), 'utf8') === 'gate 0 is closed\n'
+      : desk.isNoteChanged
     const tries = 1 + (failures?.times ?? 0)
     const wrong = [
       connected.exit !== 0 && `connect: ${connected.err}`,

@@ -129,7 +129,8 @@ forEachEngine((engine) => {
       clock: { ...systemClock, now: () => systemClock.now() + aheadMs },
       guard: () => createEgressGuard({ allow: ['127.0.0.1'] }),
       secretsOf: (id) => [secrets.get(id) ?? ''],
-      mail: { mailer, address: () => 'https://gate.example.com' },
+      mailer,
+      address: () => 'https://gate.example.com',
     })
   }
 
@@ -142,6 +143,13 @@ forEachEngine((engine) => {
       await sql`INSERT INTO members ${sql([{ ...member, created_at: 0n }])}`
     })
     return id
+  }
+  /** Changes the workspace's rule; 0 = no alert. */
+  const lowBalance = async (workspaceId: string, below: string) => {
+    const { data } = await tenancy.must('GET', `/api/alert-rules?workspace_id=${workspaceId}`)
+    const { id } = data.find(({ kind }: { kind: string }) => kind === 'balance.low')
+    if (below === '0') expect((await tenancy.api('DELETE', `/api/alert-rules/${id}`)).status).toBe(204)
+    else await tenancy.must('PATCH', `/api/alert-rules/${id}`, { below })
   }
   const mailDeliveries = async (workspaceId: string) =>
     (await tenancy.must('GET', `/api/deliveries?workspace_id=${workspaceId}`)).data
@@ -156,7 +164,7 @@ forEachEngine((engine) => {
       data: {},
     } as const
     const alert = { ...about, crossing: `topup:${workspaceId}` }
-    await database.transaction((sql) => raiseAlert(sql, alert, { now: systemClock.now(), hasMail: false }))
+    await database.transaction((sql) => raiseAlert(sql, alert, { now: systemClock.now(), mail: undefined }))
     expect((await tenancy.must('GET', `/api/alerts?workspace_id=${workspaceId}`)).data).toMatchObject([
       { kind: 'topup.failed' },
     ])
@@ -177,9 +185,10 @@ forEachEngine((engine) => {
       await putKinds(sql, quiet, ['limit.reached'])
       await putKinds(sql, keen, ['balance.low'])
     })
-    await tenancy.must('PATCH', `/api/workspaces/${workspaceId}`, { low_balance: '5.00', name: 'Ada & Co' })
+    await lowBalance(workspaceId, '5.00')
+    await tenancy.must('PATCH', `/api/workspaces/${workspaceId}`, { name: 'Ada & Co' })
     const now = systemClock.now()
-    await Promise.all([1, 2, 3].map(() => detectAlerts(database, { now, hasMail: true })))
+    await Promise.all([1, 2, 3].map(() => detectAlerts(database, { now, mail: { domains: [] } })))
     await send()
     await until(async () =>
       (await mailDeliveries(workspaceId)).every(({ attempts }: { attempts: number }) => attempts > 0),
@@ -286,8 +295,8 @@ forEachEngine((engine) => {
   test('a low balance and a spend limit are raised once per crossing, for their workspace only', async () => {
     const tenant = await tenancy.tenant({ credit: '1.00' })
     const other = await tenancy.tenant({ credit: '1.00' })
-    await tenancy.must('PATCH', `/api/workspaces/${tenant.workspaceId}`, { low_balance: '1.00' })
-    await tenancy.must('PATCH', `/api/workspaces/${other.workspaceId}`, { low_balance: '0' })
+    await lowBalance(tenant.workspaceId, '1.00')
+    await lowBalance(other.workspaceId, '0')
     const alerts = async (id: string) => (await tenancy.must('GET', `/api/alerts?workspace_id=${id}`)).data
     const costs: (string | null)[] = []
     for (const { key } of [tenant, other]) {
@@ -299,7 +308,7 @@ forEachEngine((engine) => {
     await tenancy.must('PUT', `/api/keys/${tenant.keyId}/limits`, { spend_per_day: cost })
     const now = systemClock.now()
     // As several replicas do.
-    const detect = () => Promise.all([1, 2, 3].map(() => detectAlerts(database, { now, hasMail: true })))
+    const detect = () => Promise.all([1, 2, 3].map(() => detectAlerts(database, { now, mail: { domains: [] } })))
     // Spend from before the limit was set is counted in the background.
     await until(async () => {
       await detect()
@@ -320,7 +329,7 @@ forEachEngine((engine) => {
   test('an automatic top-up that fails reaches the webhook and the admins by e-mail, once for two events', async () => {
     const { workspaceId } = await tenancy.tenant({ credit: '1.00' })
     await person('payer@example.com', 'admin', workspaceId)
-    await tenancy.must('PATCH', `/api/workspaces/${workspaceId}`, { low_balance: '0' })
+    await lowBalance(workspaceId, '0')
     const hook = await createHook({ workspace_id: workspaceId, kinds: ['topup.failed'] })
     const id = createId('pay')
     await database.transaction(async (sql) => {

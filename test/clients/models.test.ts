@@ -187,6 +187,7 @@ providers:
 models:
   - id: acme/large
     name: Acme Large
+    description: For long documents.
     owned_by: acme
     released: "2026-03-01"
     context_tokens: 200000
@@ -211,6 +212,7 @@ models:
     const [large, plain] = body.data
     expect(large).toEqual({
       ...{ id: 'acme/large', object: 'model', owned_by: 'acme', name: 'Acme Large' },
+      description: 'For long documents.',
       // 2026-03-01T00:00:00Z.
       created: 1_772_323_200,
       context_length: 200_000,
@@ -232,6 +234,7 @@ models:
         ...['response_format', 'stop', 'structured_outputs', 'temperature', 'tool_choice', 'tools', 'top_p'],
       ],
     })
+    expect(plain).not.toHaveProperty('description')
     expect(plain).toMatchObject({ context_length: null, pricing: { prompt: '0.000000035', completion: '0' } })
     // Its release is not known, so it is the time at which the gateway learned its price.
     expect(Math.abs(plain.created * 1000 - startedAt)).toBeLessThan(600_000)
@@ -241,6 +244,7 @@ models:
     const { body } = await get('/v1/models', { 'anthropic-version': '2023-06-01' })
     expect(body.data[0]).toMatchObject({
       ...{ type: 'model', display_name: 'Acme Large', created_at: '2026-03-01T00:00:00.000Z' },
+      description: 'For long documents.',
       ...{ max_input_tokens: 200_000, max_tokens: 32_000, context_length: 200_000 },
     })
   })

@@ -59,6 +59,27 @@ With one route, and the same for all dialects of providers. Where a 404 and a 50
 other routes are tried first; callers do not notice.
 `
 
+const openResponses = `## Open Responses
+
+\`/v1/responses\` follows [Open Responses](https://www.openresponses.org) (2026-04-24) over HTTP on every model that is translated and
+on the sandbox: every required member of a response in its type, whole and in every event that carries the response, a final
+\`[DONE]\`, and \`/v1/responses/compact\`. Replies of providers that speak the API themselves are passed on as they are; OpenAI's
+have all members. Unknown input items, extensions (\`slug:type\`) included, are dropped with \`item_dropped\` where the provider
+speaks another API; unknown tools are rejected.
+
+Where the standard and OpenAI's clients differ, the clients keep working:
+
+| | standard | here |
+|---|---|---|
+| transport | also WebSocket | HTTP only; 426 makes clients use it |
+| a stream that the gateway breaks off | \`response.failed\`, \`[DONE]\` | \`response.failed\` alone, as on Chat Completions |
+| readable reasoning of a provider of this API | \`response.reasoning.delta\` | OpenAI's \`response.reasoning_text.delta\`, as the provider sends it; translated reasoning is a summary in both |
+| \`text.format\` by JSON schema | \`schema\` is null | the schema, as OpenAI repeats it |
+| errors without a stream | \`error\` with a \`code\` of the standard | OpenAI's form with [our codes](errors.md) |
+| tools in a response | functions | every tool that was sent, also \`custom\` and \`namespace\` |
+| \`presence_penalty\`, \`frequency_penalty\` | applied | dropped with \`field_dropped\` on translated models; the response says 0 |
+`
+
 const clientsMarks = ['<!-- clients -->', '<!-- /clients -->'] as const
 const clientsDefault = `${clientsMarks[0]}\n${clientsMarks[1]}`
 
@@ -70,7 +91,8 @@ export async function compatibilityPage(before: string): Promise<string> {
     const replies = await repliesTable(stage)
     const faults = await faultsTable(stage)
     const clients = keptClients(before)
-    const parts = [intro, requestsIntro, requests, repliesIntro, replies, faultsIntro, faults, '## Clients\n', clients]
+    const tables = [requestsIntro, requests, repliesIntro, replies, faultsIntro, faults]
+    const parts = [intro, ...tables, openResponses, '## Clients\n', clients]
     return `${parts.join('\n')}\n`
   } finally {
     await stage.stop()

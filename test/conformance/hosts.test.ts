@@ -323,7 +323,11 @@ test('a key that is exchanged for a token is never sent, and the token is', asyn
   )
   const keyFile = { client_email: 'robot@acme.example', private_key: pem, token_uri: `${upstream.url}/token` }
   const apiKey = new Secret(JSON.stringify(keyFile))
-  const sign = createSign('google-oauth', { clock: systemClock, operator: apiKey })
+  const sign = createSign('google-oauth', {
+    clock: systemClock,
+    operator: apiKey,
+    identity: { settings: {}, instance: undefined },
+  })
   const endpoint: Endpoint = {
     dialect: 'anthropic-messages',
     baseUrl: `${upstream.url}/v1/projects/acme/locations/global/publishers/anthropic`,

@@ -24,7 +24,7 @@ for (const [what, error] of [
         let injection: Injection | undefined
         const outage = {
           async begin() {
-            injection = await injectWriteError(gateway.pid, join(site.dataFolder, 'tollgate.db-wal'), error)
+            injection = await injectWriteError([gateway.pid], join(site.dataFolder, 'tollgate.db-wal'), error)
           },
           end: async () => await injection?.end(),
         }

@@ -5,6 +5,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type FailpointName, failpointNames } from '../../src/kernel/failpoint.ts'
+import { withBooks } from '../parts/crash-books.ts'
 import { Payer } from '../parts/crash-topups.ts'
 import { type CrashUpstream, startCrashUpstream } from '../parts/crash-upstream.ts'
 import { upstreamConfig } from '../parts/gateway.ts'
@@ -85,6 +86,11 @@ export async function runCycles(options: CyclesOptions): Promise<CyclesSummary> 
   }
 }
 
+/** Limits that nothing reaches, so that every charge is also counted in a day and in a window that rolls. */
+const countedEverywhere = JSON.stringify({
+  spend: ['day', '5h'].map((window) => ({ subject: 'all', window, amount: String(10n ** 15n) })),
+})
+
 /** A gateway that was started once and stopped: with its first key and its opening credit. `database`: in place of a new one. */
 export async function createSite(engine: Engine, crashUpstream: CrashUpstream, database?: string): Promise<Site> {
   const dataFolder = mkdtempSync(join(tmpdir(), 'tollgate-crash-'))
@@ -94,6 +100,9 @@ export async function createSite(engine: Engine, crashUpstream: CrashUpstream, d
   const data = { dataFolder, databaseUrl, configPath }
   const gateway = await startOn(data)
   await gateway.stop()
+  await withBooks(data, (database) =>
+    database.transaction((sql) => sql`UPDATE workspaces SET limits = ${countedEverywhere}`),
+  )
   const payer = new Payer(dataFolder)
   return { ...data, payer, crashUpstream, asked: 0, receipts: [], transfers: 0, known: new Set() }
 }

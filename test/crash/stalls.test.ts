@@ -6,7 +6,6 @@ import { checkBooks, countCharges, openingCredit, withBooks } from '../parts/cra
 import { type Ask, askForReceipt, type Receipt } from '../parts/crash-client.ts'
 import { type CrashGateway, startCrashGateway } from '../parts/crash-gateway.ts'
 import { injectSlowSync, injectSyncError } from '../parts/crash-inject.ts'
-import { startCrashPostgres } from '../parts/crash-postgres.ts'
 import { startCrashUpstream } from '../parts/crash-upstream.ts'
 import { findPostgresPrograms } from '../parts/postgres.ts'
 import { chat, messages } from '../parts/surfaces.ts'
@@ -169,6 +168,45 @@ for (const ask of asks) {
     )
 }
 
+test
+  .skipIf(Bun.which('strace') === null)
+  .concurrent(
+    'sqlite: calls whose idempotency key cannot be claimed because the disk hangs get an answer, and are paid for once when they are sent again (strace)',
+    async () => {
+      const scene = await openScene('sqlite')
+      const { crashUpstream, site } = scene
+      const gateway = await scene.start()
+      try {
+        const injection = await injectSlowSync(gateway.pid, join(site.dataFolder, 'tollgate.db-wal'), longSeconds)
+        // The second of each does not wait behind the first.
+        const refused = [
+          ...(await Promise.all(asks.map((ask) => askForReceipt(gateway, ask)))),
+          ...(await Promise.all(asks.map((ask) => askForReceipt(gateway, ask)))),
+        ]
+        for (const { status, headers, text } of refused) {
+          expect([status, headers?.get('retry-after')]).toEqual([503, '1'])
+          expect(text).toContain('Tollgate cannot reach its database.')
+        }
+        expect(crashUpstream.upstream.calls).toHaveLength(0)
+        await injection.end()
+        const again = await Promise.all(asks.map((ask) => insist(gateway, ask)))
+        expect(again.map(({ end }) => end)).toEqual(['complete', 'complete'])
+        expect(await gateway.stop()).toBe(0)
+        await withBooks(site, async (database) => {
+          const receipts = [...refused, ...again]
+          expect(await checkBooks(database, { paidIn: openingCredit, receipts, asked: receipts.length })).toEqual([])
+          expect(await countCharges(database.sql)).toBe(asks.length)
+          const keys = await database.sql<{ state: string }>`SELECT state FROM idempotency`
+          expect(keys.map(({ state }) => state)).toEqual(['done', 'done'])
+        })
+        expect(gateway.errors()).toEqual([])
+      } finally {
+        await gateway.kill()
+        scene.close()
+      }
+    },
+  )
+
 // A log that cannot be synced: SQLite reports the commit as failed, and what it wrote may all the same be in the log that
 // the next process reads. So it is unknown, too: charged if the process is killed, and not charged if it goes on.
 for (const ask of asks) {
@@ -221,38 +259,6 @@ for (const ask of asks) {
       )
   }
 }
-
-test
-  .skipIf(Bun.which('strace') === null || findPostgresPrograms() === undefined)
-  .concurrent(
-    'postgres: a server that panics because it cannot sync leaves no charge twice, and none that was reported as not made (strace)',
-    async () => {
-      const crashUpstream = startCrashUpstream()
-      await using postgres = await startCrashPostgres({ syncs: true })
-      const site = await createSite('postgres', crashUpstream, await postgres.createDatabase())
-      const gateway = await startCrashGateway(site)
-      try {
-        crashUpstream.closeGate()
-        const asking = asks.map((ask) => askForReceipt(gateway, ask))
-        await until(() => crashUpstream.upstream.calls.length === asks.length)
-        const injection = await postgres.failSyncs()
-        crashUpstream.openGate()
-        const first = await Promise.all(asking)
-        await injection.end()
-        const again = await Promise.all(asks.map((ask) => insist(gateway, ask)))
-        expect(await gateway.stop()).toBe(0)
-        const receipts = [...first, ...again].filter(({ headers }) => headers?.get('x-tollgate-replayed') !== 'true')
-        await withBooks(site, async (database) => {
-          expect(await checkBooks(database, { paidIn: openingCredit, receipts, asked: 2 * asks.length })).toEqual([])
-          expect(await countCharges(database.sql)).toBe(asks.length)
-        })
-      } finally {
-        await gateway.kill()
-        crashUpstream.upstream.stop()
-        rmSync(site.dataFolder, { recursive: true, force: true })
-      }
-    },
-  )
 
 // The short version of `npm run stress`.
 for (const [engine, isPossible, needs] of engines) {

@@ -61,7 +61,7 @@ const usualPlan: readonly Trouble[] = [
   { after: 0.9, isKilled: true },
 ]
 
-interface Call {
+export interface Call {
   readonly ask: Ask
   readonly receipts: Receipt[]
 }
@@ -94,7 +94,7 @@ export async function stress(options: StressOptions): Promise<StressResult> {
       hangs: () => injectSlowSync(pid, log, stallSeconds),
       // PostgreSQL panics in both cases.
       'fails to sync': () => postgres?.failSyncs() ?? injectSyncError([pid], log),
-      'is full': () => postgres?.failSyncs() ?? injectWriteError(pid, log, 'ENOSPC'),
+      'is full': () => postgres?.fillLog() ?? injectWriteError([pid], log, 'ENOSPC'),
     }
     const injection = await injecting[how]()
     return () => injection.end()
@@ -102,6 +102,7 @@ export async function stress(options: StressOptions): Promise<StressResult> {
   const restart = async (victim: CrashGateway) => {
     await victim.ended
     errors.push(...victim.errors())
+    await postgres?.recovered()
     await withBooks(site, async (database) => {
       if (database.engine === 'postgres')
         await database.transaction((sql) => sql`UPDATE replicas SET heartbeat_at = heartbeat_at - ${silenceMs}`)
@@ -196,7 +197,7 @@ function askOf(at: number): Ask {
  * With a key: until it was answered to its end, or is known to be paid for and not kept. Without one it is sent again only
  * after an answer that allows it: an error before the end of which it is certain that nothing was charged.
  */
-async function insist(gateway: () => CrashGateway, { ask, receipts }: Call): Promise<void> {
+export async function insist(gateway: () => CrashGateway, { ask, receipts }: Call): Promise<void> {
   for (;;) {
     const receipt = await askForReceipt(gateway(), ask)
     receipts.push(receipt)
@@ -209,7 +210,7 @@ async function insist(gateway: () => CrashGateway, { ask, receipts }: Call): Pro
   }
 }
 
-function isReplayed({ headers }: Receipt): boolean {
+export function isReplayed({ headers }: Receipt): boolean {
   return headers?.get('x-tollgate-replayed') === 'true'
 }
 
@@ -218,12 +219,12 @@ interface ChargeRow {
   readonly amount: bigint
 }
 
-function readCharges(sql: Sql): Promise<ChargeRow[]> {
+export function readCharges(sql: Sql): Promise<ChargeRow[]> {
   return sql<ChargeRow>`SELECT request_id, amount FROM transfers WHERE kind = 'charge'`
 }
 
 /** The wallet and every charge from the transfers alone. */
-async function checkSums(sql: Sql): Promise<string[]> {
+export async function checkSums(sql: Sql): Promise<string[]> {
   const twice = await sql<{ amount: bigint }>`SELECT amount FROM transfers WHERE kind = 'charge'
     GROUP BY amount HAVING COUNT(*) > 1`
   const again = await sql<{ request_id: string }>`SELECT request_id FROM transfers WHERE kind = 'charge'
@@ -242,7 +243,7 @@ async function checkSums(sql: Sql): Promise<string[]> {
 }
 
 /** Compares what every client saw of its call with the charge of the call. */
-function checkCalls(calls: readonly Call[], charges: readonly ChargeRow[]): string[] {
+export function checkCalls(calls: readonly Call[], charges: readonly ChargeRow[]): string[] {
   const byAmount = new Map(charges.map((charge) => [charge.amount, charge.request_id]))
   const faults: string[] = []
   for (const { ask, receipts } of calls) {

@@ -2,6 +2,7 @@
 // gateways say, whichever of them was asked last.
 
 import { describe, expect, test } from 'bun:test'
+import { connect } from '../parts/raw-client.ts'
 import { bothSurfaces } from '../parts/surfaces.ts'
 import { findNginx, startNginx } from '../replicas/fleet/nginx.ts'
 
@@ -20,6 +21,8 @@ function startBusy() {
           }),
   })
 }
+
+const generating = ['/v1/chat/completions', '/v1/messages', '/v1/responses', '/v1beta/models/a/b:generateContent']
 
 /** No process listens there any more. */
 function urlOfGone(): string {
@@ -68,13 +71,7 @@ describe.skipIf(findNginx() === undefined)('behind nginx, one gateway gone and t
       const { type, error } = (await response.json()) as { type?: string; error: Record<string, unknown> }
       return { status: response.status, retry: response.headers.get('x-should-retry'), type, error }
     }
-    const paths = [
-      '/v1/chat/completions',
-      '/v1/messages',
-      '/v1/responses',
-      '/v1beta/models/a/b:generateContent',
-      '/api/x',
-    ]
+    const paths = [...generating, '/api/x']
     const check = async (message: string, retry: string) => {
       for (const path of paths) {
         const isGoogles = path.startsWith('/v1beta')
@@ -94,6 +91,54 @@ describe.skipIf(findNginx() === undefined)('behind nginx, one gateway gone and t
     expect((await ask('/v1/messages', { 'idempotency-key': 'k' })).retry).toBe('true')
     breaking.stop(true)
     await check('Nothing was charged', 'true')
+  })
+
+  test('a request that is too large gets JSON of its API, from nginx as from a gateway', async () => {
+    const refusing = Bun.serve({
+      hostname: '127.0.0.1',
+      port: 0,
+      fetch: ({ url }) =>
+        url.endsWith('/healthz')
+          ? new Response('ok')
+          : new Response('{}', { status: 413, headers: { 'x-request-id': 'req_1' } }),
+    })
+    await using nginx = await startNginx({ key: '', members: [{ url: `http://127.0.0.1:${refusing.port}` }] })
+    const mebibyte = 1024 * 1024
+    const piece = `${mebibyte.toString(16)}\r\n${'x'.repeat(mebibyte)}\r\n`
+    const bodies = {
+      announced: [`content-length: ${34 * mebibyte}\r\n\r\n`],
+      chunked: ['transfer-encoding: chunked\r\n\r\n', ...Array.from({ length: 34 }, () => piece)],
+      'refused by a gateway': ['content-length: 2\r\n\r\n{}'],
+    }
+    for (const path of generating) {
+      for (const [how, parts] of Object.entries(bodies)) {
+        const connection = await connect(nginx.url)
+        void connection.send(`POST ${path} HTTP/1.1\r\nhost: x\r\n`)
+        for (const part of parts) void connection.send(part)
+        const answer = await connection.response()
+        connection.leave()
+        if (answer === 'closed') throw new Error(`${path}, ${how}: no answer`)
+        const isOurs = how === 'refused by a gateway'
+        const said = ['content-type', 'x-request-id'].map((name) => answer.headers.get(name))
+        expect([path, how, answer.status, ...said]).toEqual([
+          ...[path, how, 413],
+          ...['application/json', isOurs ? 'req_1' : null],
+        ])
+        const { type, error } = JSON.parse(answer.body) as { type?: string; error: Record<string, unknown> }
+        expect(type).toBe(path === '/v1/messages' ? 'error' : undefined)
+        expect(error).toEqual({
+          ...(path.startsWith('/v1beta') && { code: 413, status: 'INVALID_ARGUMENT' }),
+          ...(path === '/v1/messages' && { type: 'request_too_large', code: 'PAYLOAD_TOO_LARGE' }),
+          ...(/^\/v1\/(chat|responses)/.test(path) && {
+            ...{ type: 'invalid_request_error', param: null, code: 'PAYLOAD_TOO_LARGE' },
+          }),
+          message: isOurs
+            ? 'This request is larger than this gateway or the provider takes. Send less.'
+            : 'The body is larger than this gateway takes. Send less.',
+        })
+      }
+    }
+    await refusing.stop(true)
   })
 
   test('a change is sent once, and a generation that broke off is not sent a third time', async () => {

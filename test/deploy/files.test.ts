@@ -3,6 +3,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parse } from 'yaml'
 import manifest from '../../package.json' with { type: 'json' }
+import { allBuiltInModels } from '../../src/catalog/data/built-in.ts'
 import { knownVariables } from '../../src/config/environment.ts'
 import { readConfigFile } from '../../src/config/file.ts'
 import { builtInProviderIds, providerVariables } from '../../src/providers/registry.ts'
@@ -122,7 +123,14 @@ test('every deployment waits longer for the gateway to stop than it drains', () 
 
 test('the configuration in the config map is a good one', () => {
   const text = yaml('kubernetes/config-map.yaml').data['tollgate.yaml']
-  const options = { fileName: 'tollgate.yaml', folder: '/', env: {}, builtInProviderIds, readFile: () => '' }
+  const options = {
+    fileName: 'tollgate.yaml',
+    folder: '/',
+    env: {},
+    builtInProviderIds,
+    builtInModels: allBuiltInModels,
+    readFile: () => '',
+  }
   const { faults, warnings } = readConfigFile(text, options)
   expect({ faults, warnings }).toEqual({ faults: [], warnings: [] })
 })

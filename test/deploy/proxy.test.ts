@@ -7,6 +7,7 @@ import { createThrowAwayFolder } from '../parts/engines.ts'
 import { freePort } from '../parts/free-port.ts'
 import { startGateway } from '../parts/gateway.ts'
 import { findPostgresPrograms, sharedPostgres } from '../parts/postgres.ts'
+import { connect } from '../parts/raw-client.ts'
 import { findNginx } from '../replicas/fleet/nginx.ts'
 import { until } from '../replicas/fleet/proof.ts'
 import { ask, createSite, root, type Site } from './site.ts'
@@ -154,6 +155,16 @@ describe.skipIf(nginx === undefined)('behind the nginx of the deployment page, i
     })
     const streamed = await ask(url, gateway.key, 'sandbox/echo')
     expect([streamed.status, (await fetch(`${url}/metrics`)).status]).toEqual([200, 404])
+    const connection = await connect(url)
+    await connection.send(`POST /v1/messages HTTP/1.1\r\nhost: x\r\ncontent-length: ${34 * 1024 * 1024}\r\n\r\n`)
+    const tooLarge = await connection.response()
+    connection.leave()
+    if (tooLarge === 'closed') throw new Error('no answer')
+    expect([tooLarge.status, tooLarge.headers.get('content-type')]).toEqual([413, 'application/json'])
+    expect(JSON.parse(tooLarge.body)).toMatchObject({
+      type: 'error',
+      error: { code: 'PAYLOAD_TOO_LARGE', message: expect.stringContaining('Send less') },
+    })
     const token = readFileSync(join(gateway.dataFolder, 'admin-token'), 'utf8').trim()
     const management = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
     const manage = async (path: string, body?: object) => {

@@ -44,6 +44,7 @@ function check(bytes: Uint8Array): void {
     stdoutIsTerminal: false,
     providerVariables: [],
     builtInProviderIds: ['builtin'],
+    builtInModels: [],
     readFile(path) {
       if (path === '/x/tollgate.yaml') return text
       throw Object.assign(new Error('no such file'), { code: 'ENOENT' })

@@ -67,7 +67,7 @@ const rules: Readonly<Record<Path['surface']['name'], Rules>> = {
     checkReply: (reply) => checkMessagesReply(reply, 'dialect'),
   },
   responses: {
-    isDone: ({ event }) => event === 'response.completed' || event === 'response.incomplete',
+    isDone: ({ event, data }) => data === '[DONE]' || event === 'response.completed' || event === 'response.incomplete',
     failureEvent: 'response.failed',
     errorIn: ({ response: { error } }) => ({ ...error, code: error.metadata.code }),
     checkStream: (events) => checkResponsesStream(events, 'dialect'),

@@ -9,7 +9,7 @@ const read = (path: string): string => readFileSync(join(root, path), 'utf8')
 const page = read('docs/security.md')
 
 /** How many rows each part of the checklist has. */
-const parts = { A: 11, T: 9, N: 19, S: 9, U: 7, K: 6, L: 7, R: 8, W: 7, B: 5, G: 3, H: 8, P: 5 }
+const parts = { A: 11, T: 9, N: 19, D: 13, S: 10, U: 7, K: 6, L: 7, R: 8, W: 7, B: 5, G: 3, H: 8, P: 5 }
 
 interface Row {
   readonly id: string
@@ -41,11 +41,13 @@ const dialling: Readonly<Record<string, string>> = {
   'src/alerts/mail.ts': 'the mail server',
   'src/catalog/price-source.ts': 'a price list that the operator named',
   'src/http/payments/stripe-api.ts': 'payments',
+  'src/providers/access-tokens.ts': 'tokens for providers, and the identity of this process',
   'src/providers/call-endpoint.ts': 'providers behind an HTTP proxy',
   'src/providers/connection-pool.ts': 'providers',
   'src/providers/egress/egress-guard.ts': 'providers that a workspace named, and the address of their host',
-  'src/providers/google-tokens.ts': 'tokens for providers',
+
   'src/providers/local.ts': 'local model servers',
+  'src/reconcile/fetch-pages.ts': 'bills of providers that the operator named',
   'src/store/postgres.ts': 'the database',
   'src/store/redis.ts': 'limits, and what else replicas share',
   'src/telemetry/otlp.ts': 'traces and metrics',

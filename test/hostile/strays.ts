@@ -103,6 +103,8 @@ async function ask(gateway: Gateway, key: string, model: string, prompt: string,
 }
 
 const workers = 8
+/** Far more than the latest stray response needs. */
+const triesMax = 1_000
 
 /** `own`: tenants 2 and 3 bring a key. */
 export async function runStrays(kinds: readonly string[], calls: number, onResult: (result: StrayResult) => void) {
@@ -145,11 +147,18 @@ export async function runStrays(kinds: readonly string[], calls: number, onResul
     }
     await Promise.all(Array.from({ length: workers }, (_, worker) => work(worker)))
     const upstream = upstreams[n]
-    const { text } = await tenancy.api('GET', '/metrics')
     const host = new URL(upstream?.url ?? '').host
-    const noticed = Number(
-      new RegExp(`^tollgate_stray_responses_total\\{host="${host}"\\} (\\d+)`, 'm').exec(text)?.[1] ?? 0,
-    )
+    const readNoticed = async () => {
+      const { text } = await tenancy.api('GET', '/metrics')
+      const count = new RegExp(`^tollgate_stray_responses_total\\{host="${host}"\\} (\\d+)`, 'm').exec(text)?.[1]
+      return Number(count ?? 0)
+    }
+    let noticed = await readNoticed()
+    // The first one may come later than the last answer.
+    for (let tries = 0; noticed === 0 && tries < triesMax; tries++) {
+      await Bun.sleep(5)
+      noticed = await readNoticed()
+    }
     const repeated = (received.get(kind) ?? 0) - calls
     onResult({ kind, ...counts, repeated, connections: upstream?.acceptedConnections() ?? 0, noticed })
   }

@@ -145,6 +145,7 @@ test('a redirect of the collector is not followed, and no header is sent there',
   expect(Object.fromEntries(exporter.dropped().map(({ values, value }) => [values[0], value]))).toEqual({
     traces: 1,
     metrics: 1,
+    clients: 0,
   })
   expect(lines.length).toBe(1)
   expect(lines[0]).toContain('status 307')
@@ -157,7 +158,7 @@ test('an unreachable collector fails no request', async () => {
   const { exporter, observe, lines } = openExporter(collector.url)
   observe(answeredRequest())
   await exporter.close()
-  expect(exporter.dropped().map(({ value }) => value)).toEqual([1, 1])
+  expect(exporter.dropped().map(({ value }) => value)).toEqual([1, 1, 0])
   expect(lines.length).toBe(1)
 })
 

@@ -67,8 +67,10 @@ export async function runHere(
 const route = {
   priority: 1,
   weight: 1,
+  state: 'unused',
+  wait_ms: null,
+  why: null,
   health: 'healthy',
-  answered: false,
   first_event_ms: null,
   tokens_per_second: null,
 } as const
@@ -121,7 +123,9 @@ const catalog = () => [
     name: 'Open',
     owned_by: 'beta',
     price: 'free' as const,
-    routes: [{ ...route, provider: 'beta', upstream_model: 'open', health: 'ejected' as const }],
+    routes: [
+      { ...route, provider: 'beta', upstream_model: 'open', state: 'cooldown' as const, health: 'ejected' as const },
+    ],
   },
 ]
 

@@ -4,6 +4,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { startApp } from '../../src/app.ts'
+import { allBuiltInModels } from '../../src/catalog/data/built-in.ts'
 import { loadConfig } from '../../src/config/config.ts'
 import { createConfigSource } from '../../src/config/source.ts'
 import { type Clock, systemClock } from '../../src/kernel/clock.ts'
@@ -36,6 +37,7 @@ export async function startCrashApp(data: CrashData, clock: Clock): Promise<Cras
       stdoutIsTerminal: false,
       providerVariables,
       builtInProviderIds,
+      builtInModels: allBuiltInModels,
     })
   const initial = load()
   if ('faults' in initial) throw new Error(`the test's configuration is wrong: ${JSON.stringify(initial.faults)}`)

@@ -141,7 +141,8 @@ function environmentOf(data: CrashData, start: CrashStart): Record<string, strin
   }
 }
 
-async function readLines(stream: ReadableStream<Uint8Array>, take: (line: string) => void): Promise<void> {
+/** Resolves when the stream ends; the last line may have no end. */
+export async function readLines(stream: ReadableStream<Uint8Array>, take: (line: string) => void): Promise<void> {
   const decoder = new TextDecoder()
   let rest = ''
   for await (const bytes of stream) {

@@ -5,7 +5,7 @@ import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SQL } from 'bun'
-import { type Injection, injectSyncError } from './crash-inject.ts'
+import { type Injection, injectSyncError, injectWriteError } from './crash-inject.ts'
 import { freePort } from './free-port.ts'
 import { asOrdinaryUser, findPostgresPrograms, makeData, sourceVariables } from './postgres.ts'
 
@@ -17,8 +17,16 @@ export interface CrashPostgres extends AsyncDisposable {
   /** Leaves connections open and answers nothing, as a machine that is out of its depth. */
   freeze(): Promise<void>
   thaw(): Promise<void>
-  /** Syncs of the present processes fail: the server panics at the next commit, recovers from its log and goes on. */
-  failSyncs(): Promise<Injection>
+  /** The processes that work for it at this moment. */
+  processes(): Promise<readonly number[]>
+  /** Syncs of these fail, of all by default: the server panics at the next one, recovers from its log and goes on. */
+  failSyncs(processes?: readonly number[]): Promise<Injection>
+  /** The present processes find no room for the log: the server panics at the next commit too. */
+  fillLog(): Promise<Injection>
+  /** Writes everything to its files; fails if it panics meanwhile. */
+  checkpoint(): Promise<void>
+  /** Resolves when it answers, after a panic too. */
+  recovered(): Promise<void>
   /** Resolves when it answers again. */
   start(): Promise<void>
 }
@@ -38,9 +46,10 @@ while read -r word; do
   case $word in
     start)
       "$PROGRAMS/postgres" -D data -p "$PORT" -k "$FOLDER" -c listen_addresses=127.0.0.1 -c max_connections=100 \
-        -c fsync="$SYNC" -c wal_sync_method=fdatasync -c full_page_writes=off >>log 2>&1 &
+        -c fsync="$SYNC" -c wal_sync_method=fdatasync -c full_page_writes=off \
+        -c restart_after_crash="$RESTARTS" >>log 2>&1 &
       server=$! ;;
-    cut) kill -QUIT $server; wait $server; server= ;;
+    cut) kill -QUIT $server 2>/dev/null; wait $server; server= ;;
     freeze) frozen="$server $(cat /proc/$server/task/*/children)"; kill -STOP $frozen ;;
     thaw) kill -CONT $frozen ;;
     children) cat /proc/$server/task/*/children ;;
@@ -50,8 +59,11 @@ done
 [ -z "$server" ] || { kill -CONT $frozen; kill -QUIT $server; wait $server; } 2>/dev/null
 `
 
-/** `syncs`: as in production; otherwise it trusts the kernel's memory, which is faster. */
-export async function startCrashPostgres({ syncs = false } = {}): Promise<CrashPostgres> {
+/**
+ * `syncs`: as in production; otherwise it trusts the kernel's memory, which is faster. `restarts`: by itself after a panic;
+ * otherwise it is away until `start`.
+ */
+export async function startCrashPostgres({ syncs = false, restarts = true } = {}): Promise<CrashPostgres> {
   const programs = findPostgresPrograms()
   if (programs === undefined) throw new Error('PostgreSQL is not installed; ask findPostgresPrograms first')
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-pg-'))
@@ -63,6 +75,7 @@ export async function startCrashPostgres({ syncs = false } = {}): Promise<CrashP
       FOLDER: folder,
       PORT: String(port),
       SYNC: syncs ? 'on' : 'off',
+      RESTARTS: restarts ? 'on' : 'off',
       ...sourceVariables(),
     },
     stdio: ['pipe', 'pipe', 'inherit'],
@@ -80,6 +93,7 @@ export async function startCrashPostgres({ syncs = false } = {}): Promise<CrashP
     }
     return answer.slice(0, -'done\n'.length)
   }
+  const processes = async () => (await tell('children')).trim().split(/\s+/).map(Number)
   const url = (database: string) => `postgres://tollgate@127.0.0.1:${port}/${database}`
   const start = async () => {
     await tell('start')
@@ -97,7 +111,18 @@ export async function startCrashPostgres({ syncs = false } = {}): Promise<CrashP
     cut: async () => void (await tell('cut')),
     freeze: async () => void (await tell('freeze')),
     thaw: async () => void (await tell('thaw')),
-    failSyncs: async () => injectSyncError((await tell('children')).trim().split(/\s+/).map(Number)),
+    processes,
+    failSyncs: async (some) => await injectSyncError(some ?? (await processes())),
+    async fillLog() {
+      await using admin = new SQL({ adapter: 'postgres', url: url('postgres'), max: 1 })
+      const [log] = await admin`SELECT pg_walfile_name(pg_current_wal_insert_lsn()) AS name`
+      return await injectWriteError(await processes(), join(folder, 'data', 'pg_wal', log.name), 'ENOSPC')
+    },
+    async checkpoint() {
+      await using admin = new SQL({ adapter: 'postgres', url: url('postgres'), max: 1 })
+      await admin`CHECKPOINT`
+    },
+    recovered: () => untilReady(url('postgres')),
     start,
     async [Symbol.asyncDispose]() {
       await keeper.stdin.end()

@@ -4,6 +4,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type App, startApp } from '../../src/app.ts'
+import { allBuiltInModels } from '../../src/catalog/data/built-in.ts'
 import { frozenConfig, loadConfig, shownSettings } from '../../src/config/config.ts'
 import { createConfigSource } from '../../src/config/source.ts'
 import { type Clock, systemClock } from '../../src/kernel/clock.ts'
@@ -61,6 +62,7 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
     stdoutIsTerminal: false,
     providerVariables,
     builtInProviderIds,
+    builtInModels: allBuiltInModels,
   }
   const load = (fileText?: string) => {
     const loaded = loadConfig({ ...inputs, fileText })
@@ -166,6 +168,8 @@ function configWith(upstreamUrl: string, names: readonly (keyof typeof upstreamP
 export const upstreamConfig = (upstreamUrl: string, extra?: string): string =>
   configWith(upstreamUrl, ['chat', 'messages'], extra)
 export const geminiConfig = (upstreamUrl: string): string => configWith(upstreamUrl, ['chat', 'messages', 'gemini'])
+export const everyConfig = (upstreamUrl: string): string =>
+  configWith(upstreamUrl, ['chat', 'messages', 'gemini', 'responses'])
 export const responsesConfig = (upstreamUrl: string): string =>
   configWith(upstreamUrl, ['chat', 'messages', 'responses'])
 

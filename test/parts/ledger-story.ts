@@ -42,7 +42,7 @@ const action: fc.Arbitrary<Action> = fc.record({
 })
 
 export interface Story {
-  /** Caps of the two budgets in which two of three requests count. */
+  /** Caps of the budgets in which two of three requests count: of a day, and of a month and 31 days. */
   readonly caps: readonly [number, number]
   /** Each begins with a hold of a separate request. The rest starts together; the books are checked between groups. */
   readonly groups: readonly { readonly hold: number; readonly actions: readonly Action[] }[]
@@ -88,6 +88,8 @@ export class Witness {
     this.#budgets = [
       { scopeId: `key-of-${workspaceId}`, window: windowAt('day', now), cap: BigInt(dayCap) as Nano },
       { scopeId: workspaceId, window: windowAt('month', now), cap: BigInt(monthCap) as Nano },
+      // Longer than a story.
+      { scopeId: `${workspaceId}/group:grp_1`, window: '31d', cap: BigInt(monthCap) as Nano },
     ]
   }
 

@@ -7,6 +7,7 @@ import type { ShownProvider } from '../../src/api/providers.ts'
 import type { ExplainedRequest, LoggedRequest } from '../../src/api/requests.ts'
 import type { PriceInForce } from '../../src/catalog/price-versions.ts'
 import { openaiChat } from '../../src/dialects/openai-chat/index.ts'
+import { everyPage } from '../../src/http/management/answers.ts'
 import type { Credentials, RequestLog } from '../../src/http/management/dependencies.ts'
 import { createMatchRoute } from '../../src/http/management/route.ts'
 import { createManagementApi, type ManagementDependencies, managementRoutes } from '../../src/http/management/serve.ts'
@@ -24,6 +25,7 @@ import { createVerifier } from '../../src/tenancy/api-key.ts'
 import { type Authenticator, createAuthenticator } from '../../src/tenancy/authenticate.ts'
 import { noChanges } from '../../src/tenancy/changes.ts'
 import { putCredential } from '../../src/tenancy/credentials.ts'
+import { createUserCodes } from '../../src/tenancy/device-grants.ts'
 import { createIdempotency } from '../../src/tenancy/idempotency.ts'
 import { createPasswords } from '../../src/tenancy/people.ts'
 import { principalOfToken } from '../../src/tenancy/principal.ts'
@@ -95,6 +97,7 @@ export async function openManagement(
       guard: () => createEgressGuard({ allow: ['192.0.2.0/24'], resolve: async () => ['192.0.2.1'] }),
       secretsOf: () => ['whsec_c2VjcmV0'],
     },
+    mailPolicy: () => ({ domains: ['allowed.example'] }),
     adminToken: loadAdminToken(
       new Secret(managementToken),
       openDataFolder(store.place.dataFolder, () => {}),
@@ -106,6 +109,7 @@ export async function openManagement(
     requests: testRequestLog(logged),
     providers: {
       list: () => [shownProvider],
+      find: (id) => (id === 'acme' ? { ...shownProvider, routes: [] } : undefined),
       test: async (id) => (id === 'acme' ? { verdict: 'refused', status: 401 } : undefined),
       async testOwn(_workspaceId, id) {
         if (id === 'acme') return { verdict: 'accepted', status: 400 }
@@ -118,8 +122,8 @@ export async function openManagement(
     settings: () => [{ name: 'server.port', value: '8080', source: 'default' }],
     modelsOf: async ({ models }) =>
       (models ?? ['a/one']).map((id) => ({
+        ...catalogItem,
         id,
-        owned_by: 'acme',
         own_key: id.startsWith('own/'),
         own_providers: id.startsWith('own/') ? ['acme'] : [],
       })),
@@ -128,11 +132,18 @@ export async function openManagement(
     catalog: () => catalog().map((sketch) => ({ ...catalogItem, ...sketch })),
     tail: createRequestTail({ database, clock, onFault: (error) => void defects.push(error) }),
     passwords: createPasswords(),
+    signIns: {
+      userCodes: createUserCodes({ current: new Uint8Array(32).fill(3) }),
+      count: () => {},
+      onRefused: () => {},
+      slowName: async () => undefined,
+    },
     createSignInLink: async () => ({ path: '/console?t=once', url: null }),
     linkTo: (secret) => `http://gate.example/console?i=${secret}`,
     tokenOf: (token) => principalOfToken(database.sql, token, clock.now()),
     version: '1.2.3',
     catalogIsPublic: () => true,
+    bills: { sources: () => [] },
     budget: createPageBudget(clock),
     addressOf: () => '127.0.0.1',
     renderFailure: openaiChat.renderFailure,
@@ -268,7 +279,7 @@ const shownProvider: ShownProvider = {
 
 const unpriced: PriceInForce = { price: undefined, setter: 'catalog', source: 'built in', version: undefined }
 
-const catalogItem: Omit<CatalogItem, 'id'> = {
+export const catalogItem: Omit<CatalogItem, 'id'> = {
   name: 'A model',
   owned_by: 'acme',
   context_tokens: null,
@@ -319,7 +330,7 @@ const loggedRequest: Omit<LoggedRequest, 'id'> = {
 function testRequestLog(logged: readonly Sketch[]): RequestLog {
   const listed = (sketch: Sketch): LoggedRequest => ({ ...loggedRequest, ...sketch })
   const explained = (sketch: Sketch): ExplainedRequest => ({ ...loggedRequest, charge: null, transfers: [], ...sketch })
-  return {
+  const log: RequestLog = {
     async list({ limit, cursor, workspaceId, projectId, keyId }) {
       const found = logged.filter(
         (request) =>
@@ -331,11 +342,13 @@ function testRequestLog(logged: readonly Sketch[]): RequestLog {
       const items = found.sort((a, b) => (a.id < b.id ? 1 : -1)).slice(0, limit)
       return { items: items.map(listed), nextCursor: items.length < found.length ? items.at(-1)?.id : undefined }
     },
+    pages: async (query) => everyPage((page) => log.list({ ...query, ...page })),
     async find(id) {
       const found = logged.find((request) => request.id === id)
       return found && explained(found)
     },
   }
+  return log
 }
 
 /** Keeps aliases only, and refuses one that is called `refused`. */

@@ -25,7 +25,7 @@ export function openPayments({ database, ledger, clock, stripeUrl, reach }: Paym
   const say = (message: string) => void logged.push(message)
   const payments = createStripePayments({
     ...{ database, ledger, clock, reach, baseUrl: stripeUrl },
-    hasMail: false,
+    raising: () => ({ now: clock.now(), mail: undefined }),
     log: { info: say, warn: say, error: say, line() {}, flush() {} },
     renderFailure: (failure) => JSON.stringify({ error: failure.message }),
     onDefect: (error) => new Failure('INTERNAL', String(error)),

@@ -26,6 +26,7 @@ export const context: RenderContext = {
   model: 'acme/large',
   requestId: 'req_01ABC',
   createdSeconds: 1_794_700_000,
+  nowSeconds: () => 1_794_700_003,
   wantsStreamUsage: true,
   estimatedInputTokens: 42,
   contentTags: noTags,

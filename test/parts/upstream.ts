@@ -2,7 +2,7 @@
 // connection ends. It reads requests well enough for HTTP clients that we trust and keeps what they sent.
 
 import type { Socket } from 'bun'
-import { restMs } from '../../src/providers/connection-pool.ts'
+import { firstRestMs } from '../../src/providers/connection-pool.ts'
 
 export interface UpstreamCall {
   readonly method: string
@@ -61,7 +61,7 @@ interface Connection {
 
 /** Resolves when every connection that is kept now may be used again: each sleep is set after a timer of theirs. */
 export async function connectionsRested(): Promise<void> {
-  for (let timer = 0; timer < 4; timer++) await Bun.sleep(restMs)
+  for (let timer = 0; timer < 4; timer++) await Bun.sleep(firstRestMs)
 }
 
 export function startUpstream(initial: UpstreamHandler): Upstream {

@@ -4,6 +4,7 @@ import { afterAll, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { startApp } from '../../src/app.ts'
+import { allBuiltInModels } from '../../src/catalog/data/built-in.ts'
 import { loadConfig } from '../../src/config/config.ts'
 import { createConfigSource } from '../../src/config/source.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
@@ -151,6 +152,7 @@ async function startAgain(folder: string) {
       stdoutIsTerminal: false,
       providerVariables,
       builtInProviderIds,
+      builtInModels: allBuiltInModels,
     })
   const initial = load()
   if ('faults' in initial) throw new Error('the configuration is wrong')

@@ -93,6 +93,18 @@ forEachEngine((engine) => {
     expect((await tenancy.api('GET', '/api/price-lists')).body.data).toMatchObject([
       { name: 'retail', prices: { 'acme/large': { input: '5.00', output: '2.00' } }, workspaces: 1 },
     ])
+    // Beside the price of the catalog and the cost of its routes; 20 % more than $1.00 and $2.00 for the other model.
+    const { models } = (await tenancy.api('GET', '/api/price-lists/retail')).body
+    const listed = (id: string) => models.find(({ model }: { model: string }) => model === id)
+    expect(listed('acme/large')).toMatchObject({
+      ...{ is_explicit: true, price: { input: '5.00' }, catalog_price: { input: '1.00' } },
+      routes: [{ provider: 'acme', upstream_model: 'u', cost: { input: '0.90', output: '1.80' } }],
+    })
+    expect(listed('acme/small')).toMatchObject({
+      ...{ is_explicit: false, price: { input: '1.20', output: '2.40' } },
+      routes: [{ cost: null }],
+    })
+    expect((await tenancy.api('GET', '/api/price-lists/none')).status).toBe(404)
     expect((await tenancy.api('DELETE', path)).body).toMatchObject({ version: 'acme/large#list-retail#3' })
     expect((await costOf(tenant.key))[1]).toBe(costs.plus20)
     expect((await tenancy.api('DELETE', path)).status).toBe(404)
@@ -142,8 +154,14 @@ forEachEngine((engine) => {
       expect((await costOf(keyed.key, model))[0]).toBe(200)
     const read = (by: string) => tenancy.must('GET', `/api/margin?workspace_id=${keyed.workspaceId}&group_by=${by}`)
     // Each costs 130 in at $0.90 and 50 out at $1.80 per million: $0.000207; it is sold for $0.000276.
-    const known = { requests: 2, charged: '0.000552', upstream_cost: '0.000414', margin: '0.000138' }
-    const unknown = { requests: 1, charged: '0.000276', upstream_cost: '0.00', margin: '0.00' }
+    const known = {
+      requests: 2,
+      charged: '0.000552',
+      upstream_cost: '0.000414',
+      failed_cost: '0.00',
+      margin: '0.000138',
+    }
+    const unknown = { requests: 1, charged: '0.000276', upstream_cost: '0.00', failed_cost: '0.00', margin: '0.00' }
     expect((await read('model,route')).groups).toEqual([
       {
         ...{ values: ['acme/large', 'acme u'], names: [null, null] },
@@ -156,7 +174,7 @@ forEachEngine((engine) => {
     ])
     const { total } = await read('day')
     expect(total).toEqual({
-      ...{ requests: 3, charged: '0.000828', upstream_cost: '0.000414', margin: '0.000138' },
+      ...{ requests: 3, charged: '0.000828', upstream_cost: '0.000414', failed_cost: '0.00', margin: '0.000138' },
       ...{ requests_without_cost: 1, charged_without_cost: '0.000276' },
     })
   })
@@ -205,7 +223,14 @@ forEachEngine((engine) => {
     const [, ...lines] = csv.text.trim().split('\r\n')
     expect(lines.map((line) => line.slice(line.lastIndexOf(',') + 1))).toEqual(['0.00', '10.00', `-${charged}`, left])
     // Three times 130 in at $0.90 and 50 out at $1.80 per million.
-    const total = { requests: 3, charged, upstream_cost: '0.000621', margin: '0.000176153', requests_without_cost: 0 }
+    const total = {
+      requests: 3,
+      charged,
+      upstream_cost: '0.000621',
+      failed_cost: '0.00',
+      margin: '0.000176153',
+      requests_without_cost: 0,
+    }
     for (const by of ['day', 'workspace', 'model', 'provider', 'route']) {
       const margin = await tenancy.must('GET', `/api/margin?${at}&group_by=${by}`)
       expect([by, margin.total]).toEqual([by, expect.objectContaining(total)])

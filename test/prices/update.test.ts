@@ -160,6 +160,10 @@ describe('the list of genai-prices', () => {
     expect(answer.held_back.map(({ model }: { model: string }) => model)).toEqual(['openai/o3'])
     // A list may not go below what the routes cost, which was $2.00 before.
     await run('price-lists', 'set', 'retail', '--markup', '0')
+    const shown = (await run('price-lists', 'show', 'retail')).out
+      .split('\n')
+      .find((line) => line.startsWith('openai/o3 '))
+    expect(shown?.split(/\s+/)).toEqual(['openai/o3', '2.00', '8.00', '2.00', '8.00', '2.00', '8.00', 'the', 'markup'])
     const prices210 = ['--input', '2.10', '--output', '8', '--cache-read', '0.50', '--list', 'retail']
     const below = await run('prices', 'set', 'openai/gpt-4.1', ...prices210)
     expect([below.exit, below.err]).toEqual([2, expect.stringContaining('would sell input of openai/gpt-4.1')])

@@ -1,10 +1,8 @@
 // Claude Code itself completes a task with two tool calls through the messages surface onto an openai-chat route.
 
 import { beforeAll, describe, expect, test } from 'bun:test'
-import { readFileSync } from 'node:fs'
 import { failFirst, hiccups } from '../parts/failing-provider.ts'
-import { claudeCode, findClaudeCode, runTask, type Task } from './claude-code.ts'
-import { recipePath } from './client.ts'
+import { claudeCode, findClaudeCode, recipeBlock, runTask, type Task } from './claude-code.ts'
 import { documentedRow, renderRow } from './table.ts'
 
 const found = await findClaudeCode()
@@ -99,9 +97,8 @@ else {
 }
 
 test('both ways of setting it up set the same variables', () => {
-  const recipe = readFileSync(recipePath(claudeCode.recipe), 'utf8')
-  const exported = [...recipe.matchAll(/^export (\w+)=/gm)].map(([, variable]) => variable)
-  const settings = JSON.parse(/```json\n(.*?)```/s.exec(recipe)?.[1] ?? '{}') as { env: Record<string, string> }
+  const exported = [...recipeBlock('sh').matchAll(/^export (\w+)=/gm)].map(([, variable]) => variable)
+  const settings = JSON.parse(recipeBlock('json')) as { env: Record<string, string> }
   expect(exported).toContain('ANTHROPIC_BASE_URL')
   expect(Object.keys(settings.env)).toEqual(exported as string[])
 })

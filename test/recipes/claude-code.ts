@@ -33,9 +33,10 @@ export async function findClaudeCode(): Promise<{ readonly program: string } | {
   return program ? { program: join(fetched.folder, program) } : { reason: 'it has no binary for this platform' }
 }
 
-/** The variables that the recipe tells to set, by running its own lines. */
-function recipeLines(): string {
-  return /```sh\n(.*?)```/s.exec(readFileSync(recipePath(claudeCode.recipe), 'utf8'))?.[1] ?? ''
+/** The first block of code of the recipe for a pasted key in this language. */
+export function recipeBlock(language: 'sh' | 'json'): string {
+  const [, withKey = ''] = readFileSync(recipePath(claudeCode.recipe), 'utf8').split('\n## With a key\n')
+  return new RegExp(`\`\`\`${language}\\n(.*?)\`\`\``, 's').exec(withKey)?.[1] ?? ''
 }
 
 export interface ChatBody {
@@ -79,7 +80,7 @@ export async function runTask(
   const upstream = startUpstream(disturb(playModel(Object.keys(notes).map((name) => join(work, name)))))
   const gateway = await startGateway({ config: configFor(upstream.url) })
   try {
-    const task = `${recipeLines()}exec "$0" -p 'What do both notes say?' \
+    const task = `${recipeBlock('sh')}exec "$0" -p 'What do both notes say?' \
       --output-format json --allowedTools Read --max-turns 4`
     const child = Bun.spawn(['sh', '-c', task, program], {
       cwd: work,

@@ -160,7 +160,10 @@ export class Actor {
     if (this.#dice.chance(0.4)) return []
     const [dayCap, monthCap] = this.world.plan.caps as readonly [Nano, Nano]
     const day = { scopeId: 'key_1', window: windowAt('day', now), cap: dayCap }
-    return this.#dice.chance(0.5) ? [day] : [day, { scopeId: 'prj_1', window: windowAt('month', now), cap: monthCap }]
+    const month = { scopeId: 'prj_1', window: windowAt('month', now), cap: monthCap }
+    // Longer than a life, so that nothing leaves it: how much counts is then known from the answers.
+    const rolling = { scopeId: 'ws_1/group:grp_1', window: '31d', cap: monthCap }
+    return this.#dice.pick([[day], [day, month], [rolling], [day, rolling]])
   }
 
   #pauseMs(usualMs: number, longMs: number): number {

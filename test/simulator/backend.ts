@@ -21,6 +21,7 @@ export interface BookRows {
   readonly balances: readonly { readonly account_id: string; readonly posted: bigint; readonly held: bigint }[]
   readonly holds: readonly { readonly request_id: string; readonly state: string }[]
   readonly budgets: readonly { scope_id: string; time_window: string; spent: bigint; held: bigint }[]
+  readonly minutes: readonly { scope_id: string; time_window: string; spent: bigint }[]
   /** The rows of the request log, which are written with a charge. */
   readonly records: readonly { readonly object: string }[]
   readonly sums: readonly { readonly requests: bigint; readonly charge: bigint }[]
@@ -31,6 +32,8 @@ export const bookQueries: Readonly<Record<keyof BookRows, string>> = {
   balances: 'SELECT account_id, posted, held FROM balances',
   holds: 'SELECT request_id, state FROM holds',
   budgets: 'SELECT scope_id, time_window, spent, held FROM budgets',
+  minutes:
+    'SELECT scope_id, time_window, CAST(SUM(spent) AS BIGINT) AS spent FROM budget_minutes GROUP BY scope_id, time_window',
   records: 'SELECT id AS object FROM requests',
   sums: 'SELECT requests, charge FROM request_hours',
 }

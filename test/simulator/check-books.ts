@@ -133,15 +133,21 @@ function checkRequestSums({ oracle }: World, { records, transfers, sums }: BookR
   }
 }
 
-function checkBudgets({ oracle }: World, { budgets, transfers }: BookRows): void {
+function checkBudgets({ oracle }: World, { budgets, minutes, transfers }: BookRows): void {
   const spent = new Map<string, bigint>()
   for (const { budgets: names, amount } of transfers) {
-    for (const name of names?.split(',') ?? []) spent.set(name, (spent.get(name) ?? 0n) + amount)
+    for (const charged of names?.split(',') ?? []) {
+      // Of a rolling window, without the minute.
+      const name = charged.replace(/#\d+$/, '')
+      spent.set(name, (spent.get(name) ?? 0n) + amount)
+    }
   }
   for (const { name, low, high } of oracle.rooms.values()) {
     if (name.startsWith('wallet:')) continue
-    const row = budgets.find(({ scope_id, time_window }) => `${scope_id} ${time_window}` === name)
-    const found = { row: row?.spent ?? 0n, transfers: spent.get(name) ?? 0n }
+    const isOfIt = (row: { scope_id: string; time_window: string }) => `${row.scope_id} ${row.time_window}` === name
+    const row = budgets.find(isOfIt)
+    const counted = name.endsWith(' 31d') ? minutes.find(isOfIt) : row
+    const found = { row: counted?.spent ?? 0n, transfers: spent.get(name) ?? 0n }
     if (found.row !== -low || found.transfers !== -low || low !== high || (row?.held ?? 0n) !== 0n) {
       oracle.violate(
         `budget ${name}: ${found.row} spent, ${row?.held ?? 0n} held, transfers say ${found.transfers}, requests ${-low}`,

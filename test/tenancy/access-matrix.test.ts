@@ -60,8 +60,8 @@ const pathWith = ({ path }: ManagedCall, id: string) =>
     .replace('{list}', 'partners')
     .replace('{model}', 'sandbox/echo')
     .replace('{list}', 'retail')
-const people = { member: 'mem', invitation: 'inv', token: 'tok', session: 'ses' } as const
-const prefixes = { workspace: 'ws', project: 'prj', key: 'key', request: 'req', ...people } as const
+const people = { member: 'mem', invitation: 'inv', token: 'tok', session: 'ses', device: 'sgn' } as const
+const prefixes = { workspace: 'ws', project: 'prj', key: 'key', group: 'grp', request: 'req', ...people } as const
 type Kind = keyof typeof prefixes
 
 /**
@@ -72,14 +72,20 @@ const isServedHere = ({ path, kind = '' }: ManagedCall) =>
   !/\/(checkouts|auto-topup|refunds)$/.test(path) &&
   !path.endsWith('/events') &&
   !(kind in people) &&
-  !/^\/api\/(webhooks|deliveries)/.test(path)
+  !/^\/api\/(webhooks|deliveries|alert-rules)/.test(path)
 
-/** The installation has no password and no tokens; the workspace of the example does not exist. */
+/** The installation has no password, no tokens and no devices; the workspace of the example does not exist. */
 const asInstallation: Readonly<Record<string, number>> = {
   'POST /api/me/password': 400,
   'PATCH /api/me': 400,
   'POST /api/tokens': 400,
+  'POST /api/me/device-grants/open': 400,
+  'POST /api/me/device-grants/approve': 400,
+  'POST /api/me/device-grants/deny': 400,
   'POST /api/invitations': 404,
+  // It is made by the next call.
+  'GET /api/price-lists/{list}': 404,
+  'POST /api/reconciliations': 404,
 }
 
 /** An id of each kind that exists, with a credential and a logged request behind it. */
@@ -89,7 +95,8 @@ async function freshIds(): Promise<Readonly<Record<Exclude<Kind, keyof typeof pe
   const answer = await tenancy.generate(chat, key, 'sandbox/echo')
   const request = answer.headers.get('x-request-id') ?? ''
   await until(async () => (await tenancy.api('GET', `/api/requests/${request}`)).status === 200)
-  return { workspace: workspaceId, project: projectId, key: keyId, request }
+  const { id: group } = await tenancy.must('POST', `/api/workspaces/${workspaceId}/groups`, { name: 'everyone' })
+  return { workspace: workspaceId, project: projectId, key: keyId, group, request }
 }
 
 /** `contract.md` §4, written out. */
@@ -168,6 +175,23 @@ test('A7: without credentials every route is a 401, except those on the list', a
   expect(open.sort()).toEqual(['GET /api/catalog', 'GET /api/openapi.json'])
   for (const path of ['/healthz', '/readyz', '/api/catalog', '/api/openapi.json']) {
     expect([path, (await fetch(url + path)).status]).toEqual([path, 200])
+  }
+  // Of a device that signs in: they look at codes and tokens in the body.
+  const metadata = '/.well-known/oauth-authorization-server'
+  expect([metadata, (await fetch(url + metadata)).status]).toEqual([metadata, 200])
+  for (const path of ['/oauth/device_authorization', '/oauth/token', '/oauth/revoke']) {
+    expect([path, (await fetch(url + path, { method: 'POST' })).status]).toEqual([path, 400])
+  }
+  const signedIn = [
+    'GET /managed/settings',
+    'GET /api/oauth/usage',
+    'POST /v1/metrics',
+    'POST /v1/logs',
+    'POST /v1/traces',
+  ]
+  for (const call of signedIn) {
+    const [method = '', path = ''] = call.split(' ')
+    expect([call, (await fetch(url + path, { method })).status]).toEqual([call, 401])
   }
   expect((await fetch(`${url}/api/hello`, { method: 'HEAD' })).status).toBe(200)
   // Configured here; what is not signed with its secret gets no further.

@@ -44,7 +44,7 @@ async function openBooks() {
   const database = await openDatabase({ url: place.url, dataFolder: tenancy.gateway.dataFolder })
   return {
     database,
-    /** The budgets of end users and tags of the scope from before their limits, for the day and the month. */
+    /** The budgets of end users and tags of the scope from before their limits. */
     async seeded(scopeId: string): Promise<readonly bigint[]> {
       const rows = await database.sql<{ scope_id: string; seeded: bigint }>`SELECT scope_id, seeded FROM budgets
         WHERE seeded > 0 ORDER BY seeded`
@@ -125,15 +125,15 @@ forEachEngine((engine) => {
     }
     await using books = await openBooks()
     await tenancy.must('PUT', `/api/projects/${projectId}/limits`, { user_spend_per_month: '0.00025' })
-    // Counted in the background, for the day, the week and the month.
-    await until(async () => (await books.seeded(projectId)).length === 6)
-    expect(await books.seeded(projectId)).toEqual([50_000n, 50_000n, 50_000n, 100_000n, 100_000n, 100_000n])
+    // Counted in the background.
+    await until(async () => (await books.seeded(projectId)).length === 2)
+    expect(await books.seeded(projectId)).toEqual([50_000n, 100_000n])
     // Alice's two calls are $0.0001; n more and a hold fit while n ≤ 1. Bob's one leaves room while n ≤ 2.
     expect((await callsUntilRefused(key, { user: 'alice' }))[0]).toBe(2)
     expect((await callsUntilRefused(key, { user: 'bob' }))[0]).toBe(3)
 
     await tenancy.must('PUT', `/api/keys/${keyId}/limits`, { tag_spend_per_day: { 'team=db': '0.00005' } })
-    await until(async () => (await books.seeded(keyId)).length === 3)
+    await until(async () => (await books.seeded(keyId)).length === 1)
     const refused = await call(key, { user: 'carol', tags: 'team=db' })
     expect(failureOf(chat, refused)[1]).toContain(
       'The tag team=db has used $0.00005 of $0.00005 per day (limit of key "k")',

@@ -111,7 +111,7 @@ forEachEngine((engine) => {
       const second = await ask(surface, key, list)
       down.clear()
       expect(shown(second)).toEqual([200, 'two/large', '0.00006'])
-      expect(second.headers.get('x-tollgate-warnings')).toBeNull()
+      expect(second.headers.get('x-tollgate-warnings')).toBe('fallback_model=two/large;field=/model')
       const explained = await tenancy.must('GET', `/api/requests/${second.headers.get('x-request-id')}`)
       expect([explained.model, explained.cost]).toEqual(['two/large', '0.00006'])
       const after = (await tenancy.must('GET', `/api/workspaces/${workspaceId}/wallet`)).balance

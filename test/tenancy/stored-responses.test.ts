@@ -66,7 +66,8 @@ async function setUp(engine: TestEngine, env: Record<string, string> = on, clock
       ...(body && { body: JSON.stringify(body) }),
     })
     const text = await response.text()
-    const last = text.startsWith('{') ? text : (text.trim().split('\n').at(-1) ?? '').replace(/^data: /, '')
+    // The last event is before the end marker.
+    const last = text.startsWith('{') ? text : ([...text.matchAll(/^data: (\{.*)$/gm)].at(-1)?.[1] ?? '')
     const json = JSON.parse(last)
     return { status: response.status, headers: response.headers, text, body: json.response ?? json }
   }

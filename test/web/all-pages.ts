@@ -44,6 +44,8 @@ export function allPages(things: ListedThings): readonly ListedPage[] {
     { name: 'docs-search', path: '/docs/search?q=spend+limit', ready: '.docs-results li', isPublic: true },
     { name: 'not-found', path: '/no/such/page', ready: 'main h1', isPublic: true },
     { name: 'sign-in', path: '/console', ready: 'main h1', isPublic: true },
+    { name: 'device', path: '/console/device?code=WDJB-MJHT', ready: 'main h1', needsAccount: true },
+    { name: 'device-installation', path: '/console/device', ready: 'main h1' },
     { name: 'first-run', path: `/console/${newWorkspaceId}/usage`, ready: '.steps' },
     { name: 'usage', path: inside('usage'), ready: '.usage-chart canvas' },
     { name: 'usage-all', path: '/console/all/usage?group=key&range=7d', ready: '.usage-chart canvas' },
@@ -69,7 +71,11 @@ export function allPages(things: ListedThings): readonly ListedPage[] {
     { name: 'providers', path: inside('providers'), ready: '.console-page .data-table' },
     { name: 'provider', path: inside('providers/sandbox'), ready: '.console-page .data-table' },
     { name: 'margin', path: inside('margin'), ready: table },
+    { name: 'bills', path: inside('bills'), ready: '.console-page h2' },
+    { name: 'price-list', path: '/console/all/margin/retail', ready: table },
+    { name: 'audit', path: inside('audit'), ready: table },
     { name: 'settings', path: inside('settings'), ready: table },
+    { name: 'managed-settings', path: '/console/all/settings/managed-settings', ready: '.code-block' },
     { name: 'account', path: inside('account'), ready: '.console-page h2', needsAccount: true },
   ]
 }

@@ -17,8 +17,8 @@ import {
 import { builtInEntries, startWeb } from '../parts/web.ts'
 
 const browser = await openBrowser()
-// A page of the default order shows them first.
-const used = ['sandbox/echo', 'sandbox/cache', 'sandbox/think']
+// A page of the default order shows them first, for visitors without the sandbox.
+const used = ['openai/gpt-5.6', 'sandbox/echo', 'anthropic/claude-opus-5']
 const web = await startWeb({ entries: builtInEntries(), used })
 const permissions = ['clipboard-read', 'clipboard-write']
 const visitor =
@@ -44,17 +44,20 @@ afterAll(async () => {
 
 describe('the list', () => {
   browserTest('shows the most used models first, with id, price and status', async () => {
-    const { page, reports, close } = await open(web.url)
+    const { page, go, reports, close } = await open(web.url)
     const row = page.locator('[data-row="sandbox/echo"]')
     expect(await page.locator('.result-count').textContent()).toBe(`${web.entries.length} models`)
     expect(await page.locator('[data-row]').count()).toBe(pageSize)
-    expect((await rowIds(page)).slice(0, 3)).toEqual(used)
+    const [first, second, third] = await rowIds(page)
+    expect([first, second]).toEqual(['openai/gpt-5.6', 'anthropic/claude-opus-5'])
+    expect(third).not.toStartWith('sandbox/')
+    await go(`${web.url}/?creator=sandbox`)
     expect(await row.locator('.model-link').textContent()).toBe('Sandbox Echo')
     // docs/sandbox.md: $1.00 in, $2.00 out.
     expect(await row.locator('td[data-label="Input"]').textContent()).toBe('$1.00')
     expect(await row.locator('td[data-label="Output"]').textContent()).toBe('$2.00')
     // (3 × $1.00 + $2.00) / 4
-    expect(await row.locator('td[data-label="Blended"]').textContent()).toBe('$1.25')
+    expect(await row.locator('td[data-label="Blended (3:1)"]').textContent()).toBe('$1.25')
     expect(await row.locator('.status').textContent()).toBe('simulated')
     const firstToken = row.locator('td[data-label="Latency (p50)"] span')
     expect([await firstToken.textContent(), await firstToken.getAttribute('title')]).toEqual(['–', 'not measured'])
@@ -70,7 +73,7 @@ describe('the list', () => {
     expect(await page.locator('[data-row]').count()).toBe(1)
     expect(new URL(page.url()).search).toBe('?q=sandbox+ECHO')
     await page.fill('#q', '')
-    await page.click('.facet a:has-text("Image input")')
+    await page.check('.facet label:has-text("Image input") input')
     await page.selectOption('select[name=sort]', 'price')
     await page.waitForURL(/\?modality=image&sort=price$/)
     const expected = web.entries.filter(({ tags }) => tags.includes('vision')).length
@@ -87,11 +90,12 @@ describe('the list', () => {
 
   browserTest('searches, filters, sorts, turns pages and compares without scripts', async () => {
     const { page, close } = await openPage(browser, web.url, { javaScriptEnabled: false })
-    expect(await page.locator('[data-row="sandbox/echo"]').isVisible()).toBe(true)
+    expect(await page.locator('[data-row="openai/gpt-5.6"]').isVisible()).toBe(true)
     await page.click('.pager a:text-is("Next")')
     expect(new URL(page.url()).search).toBe('?page=2')
-    expect(await page.locator('[data-row="sandbox/echo"]').count()).toBe(0)
-    await page.click('.facet a:has-text("json")')
+    expect(await page.locator('[data-row="openai/gpt-5.6"]').count()).toBe(0)
+    await page.check('.facet label:has-text("JSON output") input')
+    await page.click('.facets button:text-is("Apply filters")')
     await page.click('thead a:text-is("Context")')
     expect(new URL(page.url()).search).toBe('?tag=json&sort=context')
     expect(await page.locator('th[aria-sort=descending]').textContent()).toBe('Context')
@@ -125,11 +129,12 @@ describe('the list', () => {
         viewport: { width: 390, height: 800 },
         javaScriptEnabled,
       })
-      const option = page.locator('.facet a:has-text("Embeddings")')
+      const option = page.locator('.facet label:has-text("Embeddings")')
       expect(await option.isVisible()).toBe(false)
       await page.click('.facets-open')
       await option.click()
-      await page.waitForURL(/\?modality=embeddings$/)
+      if (!javaScriptEnabled) await page.click('.facets button:text-is("Apply filters")')
+      await page.waitForURL(/[?&]modality=embeddings\b/)
       const expected = web.entries.filter(({ tags }) => tags.includes('embeddings')).length
       await page.waitForSelector(`.result-count:has-text("${expected} of ")`)
       await close()
@@ -172,7 +177,7 @@ describe('the list', () => {
     await page.keyboard.type('sandbox/')
     await page.waitForSelector('.result-count:has-text("10 of ")')
     await page.keyboard.press('ArrowDown')
-    expect(await focused()).toBe('sandbox/echo')
+    expect(await focused()).toBe('sandbox/breaks-off')
     await page.keyboard.press('ArrowDown')
     expect(await focused()).toBe('sandbox/cache')
     await page.keyboard.press('c')
@@ -185,9 +190,9 @@ describe('the list', () => {
     await page.keyboard.press('?')
     expect(await page.locator('dialog.help').isVisible()).toBe(true)
     await page.keyboard.press('Escape')
-    expect(await focused()).toBe('sandbox/echo')
+    expect(await focused()).toBe('sandbox/breaks-off')
     await page.keyboard.press('Enter')
-    await page.waitForURL(/\/catalog\/sandbox\/echo$/)
+    await page.waitForURL(/\/catalog\/sandbox\/breaks-off$/)
     expect(reports).toEqual([])
     await close()
   })
@@ -203,17 +208,17 @@ describe('the list', () => {
   })
 
   browserTest('keeps the selection from the comparison back to the list, also behind a filter', async () => {
-    const { page, reports, close } = await open(`${web.url}/compare?m=sandbox/echo&m=sandbox/think`)
+    const { page, reports, close } = await open(`${web.url}/compare?m=openai/gpt-5.6&m=anthropic/claude-opus-5`)
     await page.click('text=Change selection')
     await page.waitForSelector('html[data-alive] .compare-bar')
     expect(await page.locator('.compare-bar [role=status]').textContent()).toBe('2 of 4 selected')
-    expect(await page.getByLabel('Compare sandbox/think').isChecked()).toBe(true)
+    expect(await page.getByLabel('Compare anthropic/claude-opus-5', { exact: true }).isChecked()).toBe(true)
     await page.fill('#q', 'sandbox/cache')
     await page.getByLabel('Compare sandbox/cache').check()
     await page.click('.compare-bar button[type=submit]')
     await page.waitForURL(/\/compare\?/)
     const ids = await page.locator('.comparison thead th code').allTextContents()
-    expect(ids.sort()).toEqual(['sandbox/cache', 'sandbox/echo', 'sandbox/think'])
+    expect(ids.sort()).toEqual(['anthropic/claude-opus-5', 'openai/gpt-5.6', 'sandbox/cache'])
     expect(reports).toEqual([])
     await close()
   })
@@ -226,6 +231,7 @@ describe('an open page', () => {
     price: row,
     routes: entry.routes.map((route) => ({
       ...route,
+      state: 'cooldown',
       health: 'ejected',
       factor: 0,
       wait_ms: 30_000,
@@ -242,7 +248,7 @@ describe('an open page', () => {
     shop.entries = shop.entries.map((entry) => (entry.id === 'sandbox/echo' ? failing(entry) : entry))
     const line = list.page.locator('[data-row="sandbox/echo"]')
     await line.locator('td[data-label="Input"]:has-text("$7.25")').waitFor()
-    expect(await line.locator('.status').textContent()).toBe('unavailable')
+    expect(await line.locator('.status').textContent()).toBe('cooldown 30 s')
     await model.page.locator('.price-card .rows td:has-text("$7.25")').waitFor()
     // 1,200 × $7.25/M + 1,800 × $1.00/M + 500 × $2.00/M = $0.0087 + $0.0018 + $0.001, a thousand times.
     expect(await model.page.locator('.receipt output').textContent()).toBe('$11.50')
@@ -260,10 +266,12 @@ describe('the page of a model', () => {
     expect(await page.locator('h1').textContent()).toBe('Sandbox Echo')
     expect(await page.locator('.price-card-foot').textContent()).toContain('sandbox/echo#1')
     expect(await page.locator('td[data-label="Order"]').allTextContents()).toEqual(['1'])
-    await page.click('text=Responses, Python')
-    await page.keyboard.press('ArrowRight')
-    expect(await page.locator('[role=tab][aria-selected=true]').textContent()).toBe('Anthropic JS')
-    await page.click('.panel:not([hidden]) .code-block .copy')
+    await page.getByLabel('Language or client').selectOption('Python')
+    await page.getByLabel('API', { exact: true }).selectOption('Messages')
+    // The language stays.
+    await page.waitForSelector('[data-client="Messages, Python"]:visible')
+    await page.getByLabel('Language or client').selectOption('JavaScript')
+    await page.click('.snippet:visible .code-block .copy')
     await page.waitForSelector('.copy.copied')
     const copied = String(await page.evaluate('navigator.clipboard.readText()'))
     expect(copied).toContain(`baseURL: "${web.url}"`)
@@ -279,9 +287,11 @@ describe('the page of a model', () => {
     const { page, reports, close } = await open(`${shop.url}/catalog/sandbox/echo`)
     const cell = page.locator('td[data-label="Last 24 hours"]')
     // 9 of 10.
-    expect(await cell.textContent()).toBe('90 % ok, n 10')
-    expect(await cell.locator('.none').count()).toBe(22)
-    expect(await cell.locator('.failed').count()).toBe(1)
+    expect(await cell.textContent()).toBe('90.0 % ok, 10 attempts')
+    // Each bar of a kind is one closed line of its path.
+    const bars = async (kind: string) =>
+      ((await cell.locator(`path.${kind}`).getAttribute('d')) ?? '').split('z').length - 1
+    expect([await bars('none'), await bars('ok'), await bars('failed')]).toEqual([22, 2, 1])
     expect(reports).toEqual([])
     await close()
     await shop.stop()
@@ -296,7 +306,9 @@ describe('the page of a model', () => {
     expect(await links()).toEqual(['/console/playground?model=sandbox%2Fecho', '/console/keys'])
     await go(`${web.url}/catalog/sandbox/embed`)
     expect(await links()).toEqual(['/console/keys'])
-    expect(await page.locator('[role=tab]').allTextContents()).toEqual(['curl', 'OpenAI JS', 'OpenAI Python'])
+    expect(await page.getByLabel('Language or client').locator('option').allTextContents()).toEqual([
+      ...['curl', 'JavaScript', 'Python'],
+    ])
     await close()
   })
 
@@ -316,7 +328,7 @@ describe('the page of a model', () => {
       ['out', '-1', 'Output tokens'],
     ] as const) {
       await live.page.fill(`input[name=${name}]`, text)
-      await live.page.waitForSelector(`.calculator [role=alert]:has-text("“${label}” must be a whole number")`)
+      await live.page.waitForSelector(`.field:has(label:text-is("${label}")) [role=alert]:has-text("a whole number")`)
       expect(await live.page.locator('.receipt').count()).toBe(0)
       await live.page.fill(`input[name=${name}]`, '0')
     }
@@ -327,10 +339,10 @@ describe('the page of a model', () => {
     await plain.page.click('text=Calculate')
     // 3,000 × $1.00/M + 500 × $2.00/M = $0.004, twice: cached input costs as much as other input here.
     expect(await plain.page.locator('.receipt output').textContent()).toBe('$0.008')
-    // Without scripts no tab can be chosen, so the code of every tab is visible.
-    const panels = await plain.page.locator('.panel').count()
-    expect(panels).toBeGreaterThan(1)
-    expect(await plain.page.locator('.panel:visible').count()).toBe(panels)
+    // Without scripts nothing can be chosen, so all of the code is visible.
+    const snippets = await plain.page.locator('.snippet').count()
+    expect(snippets).toBeGreaterThan(1)
+    expect(await plain.page.locator('.snippet:visible').count()).toBe(snippets)
     await plain.close()
   })
 
@@ -344,7 +356,7 @@ describe('the page of a model', () => {
 browserTest('on a phone nothing covers the code, and values line up with their models', async () => {
   const { page, go, close } = await open(`${web.url}/catalog/sandbox/echo`)
   await page.setViewportSize({ width: 360, height: 740 })
-  const block = page.locator('.panel:not([hidden]) .code-block')
+  const block = page.locator('.snippet:visible .code-block')
   const code = await block.locator('pre').boundingBox()
   const copy = await block.locator('.copy').boundingBox()
   expect((copy?.y ?? 0) >= (code?.y ?? 0) + (code?.height ?? 0)).toBe(true)

@@ -110,8 +110,8 @@ browserTest('usage and requests come with their first data in the document, with
   const calls: string[] = []
   page.on('request', (request) => calls.push(new URL(request.url()).pathname))
   for (const { path, text, later, early } of [
-    { path: 'usage', text: '0 of 1', later: '/api/usage', early: ['/api/usage/series', '/api/stats'] },
-    { path: 'requests', text: id, later: '/api/catalog', early: ['/api/requests/facets', '/api/usage/series'] },
+    { path: 'usage', text: '0 of 1', later: '/api/alerts', early: ['/api/usage/series', '/api/stats'] },
+    { path: 'requests', text: id, later: '/api/alerts', early: ['/api/requests/facets', '/api/usage/series'] },
   ]) {
     calls.length = 0
     const document = await page.goto(`${gateway.url}/console/${contoso.id}/${path}`)

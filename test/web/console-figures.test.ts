@@ -7,6 +7,7 @@ import {
   csvText,
   effectiveLimits,
   firstTokenText,
+  furtherLimits,
   isoTimeOf,
   runwayText,
   spendRateOf,
@@ -24,8 +25,8 @@ const workspace = { who: 'the workspace', limits: { requests_per_minute: 60, spe
 test('the tightest limit of each kind applies, and its holder is named', () => {
   expect(effectiveLimits([key, project, workspace])).toEqual([
     { name: 'requests_per_minute', value: 60, who: 'the project' },
-    { name: 'spend_per_day', value: '2.50', who: 'this key' },
     { name: 'spend_per_month', value: '9.00', who: 'the workspace' },
+    { name: 'spend_per_day', value: '2.50', who: 'this key' },
   ])
 })
 
@@ -107,7 +108,7 @@ test('there is no spend rate without a charge', () => {
   expect(spendRateOf(week('0.00', undefined))).toBeUndefined()
 })
 
-test('the palette finds pages, actions, workspaces, models, keys and requests, labels with the typed words first', () => {
+test('the palette finds all kinds of things, labels with the typed words first', () => {
   const scope = 'ws_01M7F3J2VBE4M8EPPQGBJ2MB2A'
   const sources = {
     scope,
@@ -121,10 +122,13 @@ test('the palette finds pages, actions, workspaces, models, keys and requests, l
       { id: 'acme/large', name: 'Acme Large' },
     ],
     keys: [{ id: 'key_1', name: 'bill printer', last4: '9f3e' }],
+    providers: ['groq'],
+    people: [{ name: 'Ada Lovelace', email: 'ada@example.com', role: 'admin' }],
+    docs: [{ href: '/docs/operate/backup', label: 'Backup and restore', group: 'Operate' }],
     viewer: { actor: 'console session', isPerson: false, isOperator: true, isViewingAs: false, grants: [] },
   }
   const found = (typed: string) => paletteEntries(typed, sources).map(({ label }) => label)
-  expect(found('bil')).toEqual(['Billing', 'bill printer', 'acme/billow'])
+  expect(found('bil')).toEqual(['Billing', 'Provider bills', 'bill printer', 'acme/billow'])
   expect(found('acme large')).toEqual(['acme/large'])
   expect(found('9f3e')).toEqual(['bill printer'])
   // Both words start a part of the name; in the other one `op` is in the middle of a word.
@@ -132,6 +136,11 @@ test('the palette finds pages, actions, workspaces, models, keys and requests, l
   expect(found('sign')).toEqual(['Sign out'])
   expect(found('contoso')).toEqual(['Contoso'])
   expect(found('website')).toEqual(['website'])
+  const places = (typed: string) => paletteEntries(typed, sources).map(({ kind, href }) => `${kind} ${href}`)
+  expect(places('groq')).toEqual([`provider /console/${scope}/providers/groq`])
+  expect(places('lovelace')).toEqual([`person /console/${scope}/people`])
+  expect(places('ada@example.com')).toEqual([`person /console/${scope}/people`])
+  expect(places('restore')).toEqual(['docs /docs/operate/backup'])
   expect(found('no such thing')).toEqual([])
   expect(found('').slice(0, 2)).toEqual(['Usage', 'Requests'])
   const id = 'req_01M7F3J2VBE4M8EPPQGBJ2MB2A'
@@ -142,9 +151,22 @@ const moment = (at: number) => new Date(at).toISOString()
 const wordsOf = (action: string, details: Readonly<Record<string, unknown>>) =>
   auditLines({ action, details }, moment).map(({ name, text }) => (name === '' ? text : `${name}: ${text}`))
 
+test('further spend limits are listed with their state, by holder, and in the audit log', () => {
+  const limit = { subject: 'group:design', models: 'acme/*', window: '5h', limit: '10.00' }
+  const times = { starts_at: '2027-01-15T03:00:00Z', resets_at: '2027-01-15T13:01:00Z' }
+  const state = { period: '5h', limit: '10.00', spent: '4.00', subject: 'group:design', models: 'acme/*', ...times }
+  const holders = [
+    { who: 'this key', limits: {} },
+    { who: 'the project', limits: { spend_limits: [limit] }, spend: [{ ...state, period: 'day' }, state] },
+  ]
+  const text = 'group:design acme/* $10.00/5h'
+  expect(furtherLimits(holders)).toEqual([{ text, who: 'the project', state }])
+  expect(wordsOf('limits.put', { spend_limits: [limit] })).toEqual([text])
+})
+
 test('limits in the audit log are shown in dollars', () => {
   const now = { requests_per_minute: 60, spend_per_day: '1.00', spend_per_month: '0.000000001' }
-  expect(wordsOf('limits.put', now)).toEqual(['60 requests/min, $1.00/day, $0.000000001/month'])
+  expect(wordsOf('limits.put', now)).toEqual(['60 requests/min, $0.000000001/month, $1.00/day'])
   expect(wordsOf('limits.put', {})).toEqual(['no limits'])
 })
 

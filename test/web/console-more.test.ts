@@ -23,6 +23,7 @@ providers:
   - { id: acme, dialect: openai-chat, base_url: "${address}", api_key: canary-good-9f3e }
   - { id: acme-eu, dialect: openai-chat, base_url: "${address}", api_key: canary-bad-77aa }
 models:
+  - { id: acme/small, price: { input: "1.00", output: "2.00" }, routes: [{ provider: acme-eu, model: small }] }
   - { id: acme/large, price: { input: "1.00", output: "2.00" }, routes: [{ provider: acme, model: large }] }
 `,
 })
@@ -47,7 +48,8 @@ test('keys: requests are filtered by project, and the exports contain the matchi
   await harness.call(otherKey.secret)
   await go(`${harness.gateway.url}/console/requests?live=off`)
   await page.waitForSelector('tbody tr:nth-child(3)')
-  await field(page, 'Project').selectOption({ label: 'web' })
+  await button(page, 'More').click()
+  await field(page, 'Project').selectOption({ label: 'web (2)' })
   await page.waitForSelector('tbody tr:nth-child(3)', { state: 'detached' })
   expect(new URL(page.url()).searchParams.get('project')).toBe(project.id)
   const ids = await page.locator('tbody tr').evaluateAll((rows) => rows.map((row) => row.getAttribute('data-row')))
@@ -85,7 +87,7 @@ test('keys: Ctrl K opens pages, models, keys and requests from the keyboard alon
 }) => {
   allow(404)
   await page.waitForSelector('tbody tr')
-  const box = page.getByRole('combobox', { name: 'Page, action, model, key or request id' })
+  const box = page.getByRole('combobox', { name: 'Page, action, model, key, provider, person, guide or request id' })
   const active = async () => {
     const id = await box.getAttribute('aria-activedescendant')
     return await page.locator(`#${id} > span`).textContent()
@@ -93,7 +95,7 @@ test('keys: Ctrl K opens pages, models, keys and requests from the keyboard alon
   await button(page, 'New key').focus()
   await page.keyboard.press('Control+k')
   await box.waitFor()
-  expect(await focused(page)).toBe('Page, action, model, key or request id')
+  expect(await focused(page)).toBe('Page, action, model, key, provider, person, guide or request id')
   expect(await active()).toBe('Usage')
   await page.keyboard.press('ArrowDown')
   expect(await active()).toBe('Requests')
@@ -120,6 +122,8 @@ test('keys: Ctrl K opens pages, models, keys and requests from the keyboard alon
     await go(`${harness.gateway.url}/console/keys`)
   }
   await jump('acme/lar', /\/catalog\/acme\/large$/, '[role=option]:has-text("acme/large")')
+  await jump('acme-eu', /\/console\/ws_\w+\/providers\/acme-eu$/, '[role=option]:has-text("provider")')
+  await jump('backup and', /\/docs\/operate\/backup$/, '[role=option]:has-text("docs · Operate")')
   await jump('bil', /\/console\/ws_\w+\/wallet$/)
   await jump('req_00000000000000000000000000', /\/console\/ws_\w+\/requests\/req_0{26}$/)
   await page.keyboard.press('Control+k')
@@ -215,6 +219,13 @@ test('playground: an image is sent with the message, and the answer is Markdown 
   await go(`${harness.gateway.url}/console/playground?model=sandbox/think`)
   await page.waitForSelector('text=Reasoning effort')
   expect(await button(page, 'Attach images').count()).toBe(0)
+  const refused = page.locator('text=No images can be attached')
+  expect(await refused.count()).toBe(0)
+  // In a comparison, the model that takes none is named.
+  await go(`${harness.gateway.url}/console/playground?model=sandbox/echo&other=sandbox/think`)
+  await refused.waitFor()
+  expect(await refused.textContent()).toBe('No images can be attached: sandbox/think does not take them.')
+  expect(await button(page, 'Attach images').count()).toBe(0)
   for (const surface of ['chat', 'responses', 'messages'] as const) {
     await go(`${harness.gateway.url}/console/playground?model=sandbox/echo&surface=${surface}`)
     await page.fill('input[type=password]', key.secret)
@@ -247,26 +258,31 @@ test('keys: an operator sees when a provider failed, why, and what became of the
   const incident = page.locator('section[aria-label="Incidents"] tbody tr', { hasText: 'sandbox' })
   await incident.filter({ hasText: '503 (3)' }).filter({ hasText: '3 requests answered by another attempt' }).waitFor()
   await page.getByRole('link', { name: 'sandbox', exact: true }).click()
-  await page.waitForSelector('section[aria-label="Incidents"] tbody tr:has-text("ongoing")')
+  // The sandbox fails on purpose, so its state is never that it fails.
+  await page.waitForSelector('section[aria-label="Incidents"] tbody tr:has-text("over")')
   // The route that failed three times, and the one that answered instead.
   const routes = page.locator('section[aria-label="Routes"] tbody tr', { hasText: 'sandbox/flaky' })
-  await routes.filter({ hasText: '40 % ok, n 5' }).waitFor()
-  await routes.filter({ hasText: '100 % ok, n 3' }).waitFor()
+  await routes.filter({ hasText: '40.0 % ok, 5 attempts' }).waitFor()
+  await routes.filter({ hasText: '100.0 % ok, 3 attempts' }).waitFor()
   expect(await seriousFaults(page)).toEqual([])
 })
 
-test('providers: a key is tested at its provider, and providers show their source', async ({ page }) => {
+test('providers: a key is tested at its provider, and providers show their source', async ({ page, go, workspace }) => {
   const row = (name: string) => page.locator('section[aria-label="Providers"] tbody tr', { hasText: name })
   await row('acme-eu').waitFor()
   expect(await row('acme-eu').locator('td[data-label="Key"]').textContent()).toBe('…77aatollgate.yaml:4')
   expect(await row('anthropic').locator('td[data-label="Key"] .note').textContent()).toBe('ANTHROPIC_API_KEY')
-  await page.waitForSelector('section[aria-label="Providers"] .status:has-text("1 route, available")')
+  await page.waitForSelector('section[aria-label="Providers"] .status:has-text("no recent traffic")')
   await page.waitForSelector('.hint:has-text("learned from real requests")')
+  const provider = (name: string) => `${harness.gateway.url}/console/${workspace.id}/providers/${name}`
+  await go(provider('acme-eu'))
   await button(page, 'Test the key for acme-eu').click()
-  await row('acme-eu').locator('.status-error:has-text("refused")').waitFor()
+  await page.locator('header .status-error:has-text("refused")').waitFor()
+  await go(provider('acme'))
   await button(page, 'Test the key for acme').click()
-  await page.locator('.status-ok:has-text("ok")').first().waitFor()
+  await page.locator('header .status-ok:has-text("ok")').waitFor()
   await page.waitForSelector('text=Status 400.')
+  await go(`${harness.gateway.url}/console/${workspace.id}/providers`)
   await button(page, 'Add key').click()
   await page.getByRole('combobox', { name: 'Provider' }).selectOption('acme')
   await field(page, 'API key').fill('canary-bad-of-my-own-1234')
@@ -286,17 +302,16 @@ test('keys: getting started shows what is left to do, and the runway names the p
   key,
   go,
 }) => {
-  const tile = page.locator('.tile', { hasText: 'Runway' })
+  const tile = page.locator('.tile', { hasText: 'Available' })
   await go(`${harness.gateway.url}/console`)
   await page.waitForSelector('.steps')
-  expect(await tile.textContent()).toContain('no spend')
+  expect(await tile.textContent()).toContain('no charges in the last 7 days')
   expect(await page.locator('.steps li:not(.done-step) .button').allTextContents()).toEqual(['Create key and run'])
   expect(await seriousFaults(page)).toEqual([])
   await harness.call(key.secret)
   await go(`${harness.gateway.url}/console`)
-  await page.waitForSelector('.tile:has-text("at the rate of the last hour")')
   // 5 dollars, at some hundred-thousandths of a dollar in an hour.
-  expect(await tile.locator('strong').textContent()).toBe('more than 999 days')
+  await tile.locator('text=lasts more than 999 days at the rate of the last hour').waitFor()
   await page.waitForSelector('.chart')
   expect(await page.locator('.steps').count()).toBe(0)
   // By project, and from there to its requests.

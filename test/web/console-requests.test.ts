@@ -64,7 +64,7 @@ test('keys: a request without a provider says so, and a request for an unknown m
   await open('sandbox/echo')
   expect(await fact('Provider')).toBe('sandbox echo')
   await go(`${harness.gateway.url}/console`)
-  await page.waitForSelector('.data-table th:has-text("unknown model")')
+  await page.waitForSelector('.data-table th:has-text("(no model)")')
   expect(await page.locator('.data-table').nth(0).locator('tbody .row-link').allTextContents()).toEqual([
     'sandbox/echo',
     'sandbox/throttled',
@@ -79,9 +79,9 @@ test('keys: a report by session leads to its requests, and these to what they we
   await harness.ask('sandbox/echo', { prompt_cache_key: 'session-9', user: 'alice' }, 'shell-x/1.0', secret)
   await harness.ask('sandbox/echo', {}, 'shell-y/1.0', secret)
   await go(`${harness.gateway.url}/console`)
-  await field(page, 'Attribute to').selectOption('session')
+  await field(page, 'Group by').selectOption('session')
   const report = page.locator('table', { hasText: 'Usage by session' })
-  await report.locator('text=none named').waitFor()
+  await report.locator('text=(no session)').waitFor()
   await report.locator('.row-link', { hasText: 'session-9' }).click()
   await page.waitForSelector('button:has-text("session session-9")')
   await page.waitForSelector('tbody .row-link')
@@ -94,7 +94,7 @@ test('keys: a report by session leads to its requests, and these to what they we
       .locator('dd')
       .textContent()
   expect(await fact('Session')).toBe('session-9')
-  expect(await fact('Agent')).toBe('shell-x')
+  expect(await fact('Client')).toBe('shell-x')
   expect(await fact('End user')).toMatch(/^eu_/)
 })
 

@@ -41,12 +41,15 @@ const dialogs: Readonly<Record<string, string>> = {
   '/settings': 'New workspace',
 }
 
-const widths = [1280, 1100, 1024, 360]
+const widths = [1280, 1100, 1024, 1000, 320]
 const requestPaths = ['/requests', `/requests/${flaky}`, `/requests/${interrupted}`, `/requests/${throttled}`]
-const managementPaths = ['/keys', '/projects', '/wallet', '/providers', '/margin', '/settings']
+const managementPaths = [
+  ...['/keys', '/projects', '/wallet', '/providers', '/providers/sandbox', '/providers/anthropic'],
+  ...['/margin', '/settings'],
+]
 
 /** Axe checks the largest and the smallest width. Colors do not depend on the width. */
-const faultsAt: Readonly<Record<number, typeof seriousFaults>> = { 1280: seriousFaultsInBoth, 360: seriousFaults }
+const faultsAt: Readonly<Record<number, typeof seriousFaults>> = { 1280: seriousFaultsInBoth, 320: seriousFaults }
 
 async function check(page: Page, dialog?: AxeScope): Promise<void> {
   for (const width of widths) {
@@ -132,9 +135,50 @@ browserTest('on a phone cards are short, open wherever they are touched, and hav
   await context.close()
 })
 
+const rowHeights = (page: Page, selector: string) =>
+  page.locator(`${selector} tr[data-row]`).evaluateAll((rows) => rows.map((row) => row.getBoundingClientRect().height))
+
+browserTest('on a phone the rows of tables have their values in two columns', async () => {
+  const { page, close } = await harness.signIn('/console/providers', { viewport: { width: 390, height: 844 } })
+  await page.waitForSelector('section[aria-label="Providers"] tr[data-row]')
+  // Name and state; attempts beside models, with two lines for the bars; the charge beside the key.
+  for (const height of await rowHeights(page, 'section[aria-label="Providers"]')) expect(height).toBeLessThan(150)
+  const lefts = await page
+    .locator('section[aria-label="Providers"] tr[data-row]:has-text("anthropic") td:not([data-label="Status"])')
+    .evaluateAll((cells) => cells.map((cell) => Math.round(cell.getBoundingClientRect().left)))
+  expect(lefts.length).toBe(4)
+  expect(new Set(lefts).size).toBe(2)
+  await close()
+})
+
+browserTest('ten keys fit on a screen', async () => {
+  const workspace = await harness.manage('POST /api/workspaces', { name: 'ten keys' })
+  // Without funds a banner is above the keys.
+  await harness.manage(`POST /api/workspaces/${workspace.id}/topups`, { amount: '5.00' })
+  await harness.manage(`PUT /api/workspaces/${workspace.id}/limits`, { spend_per_month: '160.00' })
+  const web = await harness.manage(`POST /api/workspaces/${workspace.id}/projects`, { name: 'web' })
+  await harness.manage(`PUT /api/projects/${web.id}/limits`, { requests_per_minute: 600, spend_per_month: '40.00' })
+  for (let at = 0; at < 12; at++) {
+    const made = await harness.manage(`POST /api/projects/${web.id}/keys`, {
+      name: `assistant of team ${at}`,
+      ...(at % 3 === 0 && { expires_at: '2099-06-30T00:00:00Z' }),
+    })
+    const limits = { requests_per_minute: 120, spend_per_day: '1.50' }
+    if (at % 2 === 0) await harness.manage(`PUT /api/keys/${made.id}/limits`, limits)
+  }
+  const viewport = { width: 1440, height: 900 }
+  const { page, close } = await harness.signIn(`/console/${workspace.id}/keys`, { viewport })
+  await page.waitForSelector('tr[data-row]')
+  const bottoms = await page
+    .locator('tr[data-row]')
+    .evaluateAll((rows) => rows.map((row) => row.getBoundingClientRect().bottom))
+  expect(bottoms.filter((bottom) => bottom <= 900).length).toBeGreaterThanOrEqual(10)
+  await close()
+})
+
 browserTest('the outcome of an interrupted request fits its column at any width', async () => {
   const { page, close } = await harness.signIn(`/console/requests/${interrupted}`)
-  await page.waitForSelector('.facts-grid .status:has-text("stream interrupted")')
+  await page.waitForSelector('.facts-grid .status-warning:has-text("200 interrupted")')
   for (const width of widths) {
     await page.setViewportSize({ width, height: 800 })
     const over = await page
@@ -148,10 +192,10 @@ browserTest('the outcome of an interrupted request fits its column at any width'
 })
 
 browserTest('ids and short words of the audit log are not wrapped', async () => {
-  const { page, close } = await harness.signIn('/console/settings', { viewport: { width: 1280, height: 800 } })
-  const table = page.locator('section[aria-label="Audit log"]')
-  await table.locator('tr:has-text("project.create")').waitFor()
-  for (const column of ['th[scope=row] strong', 'td[data-label="Actor"]', 'td[data-label="Object"] code']) {
+  const { page, close } = await harness.signIn('/console/audit', { viewport: { width: 1280, height: 800 } })
+  const table = page.locator('.audit-table')
+  await table.locator('tr:has-text("project.create")').first().waitFor()
+  for (const column of ['td[data-label="Action"]', 'td[data-label="Who"]', 'td[data-label="Object"] code']) {
     const lines = await table.locator(`tbody ${column}`).evaluateAll((cells) =>
       cells.map((cell) => {
         const range = cell.ownerDocument.createRange()

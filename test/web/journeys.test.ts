@@ -101,10 +101,11 @@ test('keys: a limit is set, reached, and shown with its reset on the page of the
   )
   expect(series.total).toMatchObject({ cost, requests: 2, errors: 1 })
   await fact(page, 'Spend').waitFor()
-  const sums = ['Spend', 'Requests', 'Errors'].map((name) => fact(page, name).textContent())
-  expect(await Promise.all(sums)).toEqual([`$${cost.replace(/(\.\d\d\d*?)0+$/, '$1')}`, '2', '1'])
+  expect(await fact(page, 'Spend').locator('[data-usd]').getAttribute('data-usd')).toBe(cost)
+  const counts = ['Requests', 'Errors'].map((name) => fact(page, name).textContent())
+  expect(await Promise.all(counts)).toEqual(['2', '1'])
   await page.locator('.usage-chart canvas').waitFor()
-  await page.locator('[data-what="code for curl"]').waitFor()
+  await page.locator('.snippet:not(.without-script) [data-what="code for curl"]').waitFor()
   await expectSound(page)
   await page.setViewportSize({ width: 390, height: 844 })
   // The usage explorer shows the same key.
@@ -149,7 +150,7 @@ test('usage: a new workspace creates a key and runs a request from the page', as
   await expectSound(page)
   // In another tab: the secret stays on the page until it is copied.
   const [opened] = await Promise.all([page.waitForEvent('popup'), answer.locator('text=View request').click()])
-  await opened.waitForSelector('h1:text-is("Request")')
+  await opened.waitForSelector('h1:text-matches("^200 · ")')
   const id = new URL(opened.url()).pathname.split('/').at(-1) ?? ''
   const request = await read<{ cost: string; workspace_id: string }>(`/api/requests/${id}`)
   expect(request).toMatchObject({ cost: shown, workspace_id: workspace.id })
@@ -269,6 +270,100 @@ test('playground: a conversation is sent whole, its last message is edited and r
   await expectSound(page)
 })
 
+test('playground: every answer names the model that gave it and links its request, whichever is chosen later', async ({
+  page,
+}) => {
+  const choose = async (at: number, id: string) => {
+    await page.locator('.model-button').nth(at).click()
+    await page.getByLabel('Search models').fill(id)
+    await page.keyboard.press('ArrowDown')
+    await page.keyboard.press('Enter')
+    await page.locator('.model-button').nth(at).getByText(id).waitFor()
+  }
+  await choose(1, 'sandbox/think')
+  await choose(2, 'sandbox/tools')
+  await choose(3, 'sandbox/cache')
+  expect(await page.locator('.model-button').count()).toBe(4)
+  await button(page, 'Send').click()
+  await page.locator('[data-total]', { hasText: '4 answers' }).waitFor()
+  await choose(0, 'sandbox/slow')
+  await page.locator('.model-button').nth(1).click()
+  await page.locator('[role=menuitemradio]', { hasText: 'no other model' }).click()
+  const turn = (at: number) => page.locator(`[aria-label="Turn ${at}"] [data-answer]`)
+  const modelsOf = async (at: number) =>
+    await turn(at).evaluateAll((cards) => cards.map((card) => card.getAttribute('data-answer')))
+  const before = ['sandbox/echo', 'sandbox/think', 'sandbox/tools', 'sandbox/cache']
+  expect(await modelsOf(1)).toEqual(before)
+  await field(page, 'Message').fill('again')
+  const sent = page.waitForRequest((request) => request.postData()?.includes('sandbox/tools') ?? false)
+  await button(page, 'Send').click()
+  // A model that moved still gets its own answer to the first message.
+  const own = await turn(1).nth(2).locator('.answer-text').textContent()
+  expect((await sent).postDataJSON().messages[1]).toEqual({ role: 'assistant', content: own })
+  await page.locator('[data-total]', { hasText: '7 answers' }).waitFor()
+  expect(await modelsOf(1)).toEqual(before)
+  expect(await modelsOf(2)).toEqual(['sandbox/slow', 'sandbox/tools', 'sandbox/cache'])
+  await page.reload()
+  await page.waitForSelector('[aria-label="Turn 2"]')
+  expect(await modelsOf(1)).toEqual(before)
+  for (const card of await page.locator('[data-answer]').all()) {
+    const href = await card.getByText('View request').getAttribute('href')
+    const request = await read<{ readonly model: string }>(`/api/requests/${href?.split('/').at(-1)}`)
+    expect(request.model).toBe((await card.getAttribute('data-answer')) ?? '')
+  }
+  await expectSound(page)
+})
+
+test('playground: a schema and an effort reach every API, and prompts are kept in the browser', async ({
+  page,
+  go,
+}) => {
+  const schema = { type: 'object', properties: { city: { enum: ['Ulm'] } }, required: ['city'] }
+  const asked = {
+    chat: {
+      reasoning_effort: 'low',
+      response_format: { type: 'json_schema', json_schema: { name: 'answer', schema } },
+    },
+    responses: {
+      reasoning: { effort: 'low', summary: 'auto' },
+      text: { format: { type: 'json_schema', name: 'answer', schema, strict: false } },
+    },
+    messages: { output_config: { effort: 'low', format: { type: 'json_schema', schema } } },
+  } as const
+  for (const [surface, expected] of Object.entries(asked)) {
+    const url = new URL(page.url())
+    await go(`${url.origin}${url.pathname}?model=sandbox/think&other=sandbox/echo&surface=${surface}`)
+    await field(page, 'Reasoning effort').selectOption('low')
+    await page.getByLabel(/^Answer as JSON/).check()
+    await page.getByLabel('JSON Schema', { exact: true }).fill('no schema')
+    await page.waitForSelector('[role=alert]:has-text("The schema is not a JSON object")')
+    await page.getByLabel('JSON Schema', { exact: true }).fill(JSON.stringify(schema))
+    const sent = page.waitForRequest((request) => request.postData()?.includes('"sandbox/think"') ?? false)
+    const other = page.waitForRequest((request) => request.postData()?.includes('"sandbox/echo"') ?? false)
+    await button(page, 'Send').click()
+    expect((await sent).postDataJSON()).toMatchObject(expected)
+    // It does not reason.
+    expect((await other).postData()).not.toContain('effort')
+    await page.locator('[data-answer="sandbox/think"] [data-cost]').waitFor()
+    await button(page, 'New conversation').click()
+  }
+  await field(page, 'Message').fill('a good question')
+  await field(page, 'System prompt').fill('Be brief.')
+  await button(page, 'Saved prompts').click()
+  await page.getByLabel('Save the current message and system prompt as').fill('short')
+  await button(page, 'Save prompt').click()
+  await page.waitForSelector('.saved-prompts .row-name:text-is("short")')
+  await page.reload()
+  await button(page, 'Saved prompts').click()
+  await expectSound(page)
+  await button(page, 'Use short').click()
+  expect(await field(page, 'Message').inputValue()).toBe('a good question')
+  expect(await field(page, 'System prompt').inputValue()).toBe('Be brief.')
+  await button(page, 'Saved prompts').click()
+  await button(page, 'Delete short').click()
+  await page.waitForSelector('text=No prompts yet')
+})
+
 test('requests: a failed request is followed to its cause in the panel, and the list stays in place', async ({
   page,
   key,
@@ -313,7 +408,8 @@ test('requests: a failed request is followed to its cause in the panel, and the 
 test('wallet: a balance below the threshold warns before it is used up', async ({ page, workspace, go }) => {
   await page.waitForSelector('h1:text-is("Billing")')
   expect(await page.locator('.banner').count()).toBe(0)
-  await manage(`PATCH /api/workspaces/${workspace.id}`, { low_balance: '6.00' })
+  const lowBalance = { kind: 'balance.low', below: '6.00', workspace_id: workspace.id }
+  await manage('POST /api/alert-rules', lowBalance)
   await go(`${harness.gateway.url}/console/${workspace.id}/usage`)
   await page.waitForSelector('.banner:has-text("has $5.00 left, which is less than $6.00")')
 })
@@ -371,7 +467,7 @@ test('keys: a key is created, limited and revoked by keyboard alone', async ({ p
   await button(page, 'Done, I have copied it').press('Enter')
   await page.waitForSelector('dialog.sheet', { state: 'detached' })
   await page.locator('tbody tr', { hasText: 'typed' }).waitFor()
-  await page.keyboard.press('j')
+  // The newest key is the first.
   await page.keyboard.press('j')
   await page.keyboard.press('Enter')
   await page.waitForSelector('h1:text-is("typed")')

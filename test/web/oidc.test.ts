@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { Failure } from '../../src/kernel/failure.ts'
-import { createId, type KeyId, type PersonId, type WorkspaceId } from '../../src/kernel/ids.ts'
+import { createId, isId, type KeyId, type PersonId, type WorkspaceId } from '../../src/kernel/ids.ts'
 import { createVerifier } from '../../src/tenancy/api-key.ts'
 import { listAuditOf } from '../../src/tenancy/audit.ts'
 import type { ClaimRules } from '../../src/tenancy/claims.ts'
@@ -55,7 +55,9 @@ async function setUp(engine: TestEngine, provider: OidcProvider) {
     scopes: () => ['openid', 'email', 'profile'],
     onSignUp: async ({ workspaceId }) => void state.signedUp.push(workspaceId),
     onRefused: () => void state.refused++,
-    onKeyRevoked: (id) => void ended.push(id),
+    onAccessChange(id) {
+      if (isId('key', id)) ended.push(id)
+    },
     onFault: () => {},
   })
   const act = { actor: 'test', at: clock.now() }
@@ -176,7 +178,7 @@ forEachEngine((engine) => {
       scopes: () => ['openid'],
       onSignUp: async () => {},
       onRefused: () => void state.refused++,
-      onKeyRevoked: () => {},
+      onAccessChange: () => {},
       onFault: () => {},
     })
     expect(messageOf(await other.finish(callback, memory, redirectUri))).toContain('not valid')
@@ -460,7 +462,7 @@ function createOidcAway(database: Parameters<typeof createOidc>[0]['database']):
     scopes: () => ['openid'],
     onSignUp: async () => {},
     onRefused: () => {},
-    onKeyRevoked: () => {},
+    onAccessChange: () => {},
     onFault: () => {},
   })
 }

@@ -52,6 +52,8 @@ async function makeTraffic(): Promise<ListedThings> {
   const site = await manage('POST', `/api/projects/${web.id}/keys`, { name: 'website' })
   const ci = await manage('POST', `/api/projects/${web.id}/keys`, { name: 'ci', expires_at: '2027-06-30T00:00:00Z' })
   const nightly = await manage('POST', `/api/projects/${batch.id}/keys`, { name: 'nightly' })
+  await manage('PUT', '/api/price-lists/retail', { markup_percent: '15' })
+  await manage('PUT', '/api/managed-settings', { rules: [{ settings: { cleanupPeriodDays: 7 } }] })
   await manage('PUT', `/api/keys/${ci.id}/limits`, { requests_per_minute: 120, spend_per_day: '1.50' })
   await manage('PUT', `/api/projects/${web.id}/limits`, { requests_per_minute: 600, spend_per_month: '40.00' })
   const topUp = await manage('POST', `${workspace}/topups`, { amount: '25.00', reference: 'invoice 2026-117' })

@@ -10,10 +10,11 @@ const root = join(import.meta.dir, '../..')
 const gateway = await startGateway()
 afterAll(() => gateway.stop())
 
-function snippet(client: string, more: Partial<SnippetOptions> = {}) {
+/** `Responses, curl` */
+function snippet(name: string, more: Partial<SnippetOptions> = {}) {
   const options = { address: gateway.url, modelId: 'sandbox/echo', maxOutputTokens: 64_000, ...more }
-  const found = snippetsFor(options).find((each) => each.client === client)
-  if (!found) throw new Error(`no code for ${client}`)
+  const found = snippetsFor(options).find((each) => `${each.api}, ${each.client}` === name)
+  if (!found) throw new Error(`no code for ${name}`)
   return found
 }
 
@@ -27,7 +28,12 @@ async function run(...command: string[]): Promise<string> {
 
 const hello = 'hello from the other side of the gate'
 
-for (const client of ['OpenAI JS', 'Responses, JS', 'Anthropic JS', 'AI SDK']) {
+for (const client of [
+  'Chat Completions, JavaScript',
+  'Responses, JavaScript',
+  'Messages, JavaScript',
+  'Chat Completions, AI SDK',
+]) {
   test(`${client} streams an answer and its cost`, async () => {
     const output = await run(process.execPath, '--eval', snippet(client).code)
     expect(output).toContain(hello)
@@ -36,11 +42,11 @@ for (const client of ['OpenAI JS', 'Responses, JS', 'Anthropic JS', 'AI SDK']) {
 }
 
 test('LangChain streams an answer', async () => {
-  expect(await run(process.execPath, '--eval', snippet('LangChain').code)).toContain(hello)
+  expect(await run(process.execPath, '--eval', snippet('Chat Completions, LangChain').code)).toContain(hello)
 })
 
 for (const [client, end] of [
-  ['curl', 'data: [DONE]'],
+  ['Chat Completions, curl', 'data: [DONE]'],
   ['Responses, curl', 'event: response.completed'],
   ['Gemini, curl', '"finishReason":"STOP"'],
 ] as const) {
@@ -53,20 +59,20 @@ for (const [client, end] of [
 
 const embedder = { modelId: 'sandbox/embed', isEmbedder: true }
 
-test('OpenAI JS embeds a text', async () => {
+test('JavaScript embeds a text', async () => {
   // docs/reference/embeddings.md: vectors of 256 numbers.
-  const output = await run(process.execPath, '--eval', snippet('OpenAI JS', embedder).code)
+  const output = await run(process.execPath, '--eval', snippet('Embeddings, JavaScript', embedder).code)
   expect(output).toMatch(/^256 numbers, \$[0-9.e-]+\n$/)
 })
 
 test.skipIf(Bun.which('curl') === null)('curl embeds a text', async () => {
-  const output = await run('bash', '-c', snippet('curl', embedder).code.replace('curl ', 'curl -sS '))
+  const output = await run('bash', '-c', snippet('Embeddings, curl', embedder).code.replace('curl ', 'curl -sS '))
   expect(JSON.parse(output).data[0].embedding).toHaveLength(256)
 })
 
 test('models for embeddings have only code for /v1/embeddings', () => {
   const all = snippetsFor({ address: 'http://gate', maxOutputTokens: undefined, ...embedder })
-  expect(all.map(({ client }) => client)).toEqual(['curl', 'OpenAI JS', 'OpenAI Python'])
+  expect(all.map(({ client }) => client)).toEqual(['curl', 'JavaScript', 'Python'])
   for (const { code } of all) expect(code).toMatch(/v1\/embeddings|\.embeddings\.create\(/)
 })
 

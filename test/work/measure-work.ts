@@ -8,9 +8,11 @@ import { askSocket } from '../parts/ask-socket.ts'
 import type { Ask } from '../parts/crash-client.ts'
 import { type CrashGateway, startCrashGateway } from '../parts/crash-gateway.ts'
 import { readTrace, type TracedCall, tracer, wholeTrace } from '../parts/crash-trace.ts'
+import { acceptInvitation, signInDevice } from '../parts/device-sign-in.ts'
 import { responsesConfig } from '../parts/gateway.ts'
+import { manage } from '../parts/manage.ts'
 import type { ThreadWork, WorkQuestion } from './count-work.ts'
-import { kinds, mixed, type Provider, send, startProvider } from './workload.ts'
+import { type Kind, kinds, mixed, type Provider, send, startProvider } from './workload.ts'
 
 /** The cost of one request while nothing else runs. */
 export interface AloneWork {
@@ -48,6 +50,9 @@ export interface Work {
   readonly sinceStart: { readonly reads: number; readonly heapBytes: number; readonly objects: number }
 }
 
+/** With the access token of a person in place of a key. */
+const signedInKinds = kinds.slice(0, 1).map((kind) => ({ ...kind, name: `signed in, ${kind.name}` }))
+
 const warmUp = 960
 const aloneTimes = 4
 const aloneRounds = 5
@@ -81,14 +86,16 @@ export async function measureWork(): Promise<Work> {
     const scene = { gateway, provider, ask: (question: WorkQuestion) => askThreads(probePath, question) }
     await send(gateway, mixed(warmUp), atOnce)
     const heap = await measureHeap(scene)
-    const alone = await measureAlone(scene)
+    const alone = await measureAlone(scene, kinds)
+    const token = await signIn(gateway, folder)
+    const byToken = await measureAlone({ ...scene, gateway: { ...gateway, key: token } }, signedInKinds)
     const together = await measureTogether(scene)
     await gateway.stop()
     const calls = readTrace(await wholeTrace(tracePath, gateway.pid))
     const port = Number(new URL(gateway.url).port)
-    const all = alone.map((work) => ({ ...work, ...traced(calls, work.mark, port, aloneTimes) }))
+    const all = [...alone, ...byToken].map((work) => ({ ...work, ...traced(calls, work.mark, port, aloneTimes) }))
     return {
-      alone: kinds.map(({ name }) => leastOf(name, all)),
+      alone: [...kinds, ...signedInKinds].map(({ name }) => leastOf(name, all)),
       together: { ...together, ...traced(calls, together.mark, port, wave) },
       ...heap,
     }
@@ -134,9 +141,9 @@ async function measureHeap({ gateway, ask }: Scene) {
 }
 
 /** Several times, and the least of them: the gateway does its own housekeeping in between, on a busy machine more than once. */
-async function measureAlone(scene: Scene) {
+async function measureAlone(scene: Scene, measured: readonly Kind[]) {
   const work = []
-  for (const { name, ask } of kinds) {
+  for (const { name, ask } of measured) {
     for (let time = 0; time < aloneRounds; time++) {
       const said = scene.provider.saidBytes()
       const counted = await between(scene, `${name} ${time}`, Array(aloneTimes).fill(ask), 1)
@@ -165,6 +172,18 @@ function leastOf(kind: string, work: readonly AloneWork[]): AloneWork {
     clientWrites: least(({ clientWrites }) => clientWrites),
     cells: least(({ cells }) => (hadCollection(cells) ? Number.POSITIVE_INFINITY : cells)),
   }
+}
+
+/** The access token of a person in the project of the first key. */
+async function signIn({ url }: CrashGateway, dataFolder: string): Promise<string> {
+  const call = async (method: string, path: string, body?: object) =>
+    await manage({ url, dataFolder }, method, path, body)
+  const { data: workspaces } = await call('GET', '/api/workspaces')
+  const [{ id: workspace }] = workspaces
+  const { data: projects } = await call('GET', `/api/workspaces/${workspace}/projects`)
+  const invited = { email: 'ada@example.com', role: 'member', workspace_id: workspace }
+  const { url: link } = await call('POST', '/api/invitations', invited)
+  return (await signInDevice(url, await acceptInvitation(url, link), projects[0].id)).access_token
 }
 
 async function measureTogether(scene: Scene) {

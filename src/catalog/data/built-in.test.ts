@@ -18,6 +18,13 @@ test('there are enough models, and enough of them with somewhere to go when a pr
   expect(withAlternative.length).toBeGreaterThanOrEqual(40)
 })
 
+test('nearly every release is known, those of the newest models too', () => {
+  const unknown = builtInModels.filter(({ released }) => released === undefined)
+  expect(unknown.length).toBeLessThanOrEqual(10)
+  // platform.claude.com/docs/en/models/opus-5/overview: released July 24, 2026.
+  expect(builtInModels.find(({ id }) => id === 'anthropic/claude-opus-5')?.released).toBe('2026-07-24')
+})
+
 test('no model is listed twice', () => {
   expect(new Set(builtInModels.map(({ id }) => id)).size).toBe(builtInModels.length)
 })
@@ -50,6 +57,14 @@ describe('every model', () => {
       expect(checked).toMatch(day)
       expect(new Date(`${checked}T00:00:00Z`).toISOString().slice(0, 10)).toBe(checked)
     }
+  })
+
+  test.each(models)('%s was trained before it was released', (_, { knowledge, released }) => {
+    if (knowledge !== undefined && released !== undefined) expect(knowledge.slice(0, 7) <= released).toBe(true)
+  })
+
+  test.each(models)('%s takes images if and only if requests may have some', (_, { input, tags = [] }) => {
+    if (input) expect(input.includes('image')).toBe(tags.includes('vision'))
   })
 
   test.each(models)('%s leaves room for a question beside its usual answer', (_, model) => {

@@ -4,26 +4,45 @@
 import type { Verification } from '../../ledger/verify.ts'
 import { type AuditHead, type AuditVerification, verifyAudit } from '../../tenancy/audit.ts'
 import { type CommandDefinition, printResult } from '../command.ts'
-import { listCommand, listLimitOption } from '../operation-command.ts'
+import { downloadCommand, listCommand, listLimitOption } from '../operation-command.ts'
 import { goThrough, verifyBooks } from '../read-only-database.ts'
 import { exitCodes, Refusal } from '../refusal.ts'
 import type { Terminal } from '../terminal.ts'
-import { type Columns, counted, renderTable, shownCount, shownTime } from '../values.ts'
+import { type Columns, counted, readTime, renderTable, shownCount, shownTime } from '../values.ts'
+
+const filterOptions = {
+  actor: { value: 'WHO', help: 'only changes by this person (address or id), token or session', field: 'actor' },
+  action: { value: 'NAME', help: 'only this action, such as key.revoke, or key for all on keys', field: 'action' },
+  object: { value: 'ID', help: 'only changes of this object', field: 'object' },
+  from: { value: 'TIME', help: 'only changes at or after this time', field: 'from', read: readTime },
+  to: { value: 'TIME', help: 'only changes before this time', field: 'to', read: readTime },
+} as const
 
 const listAudit = listCommand({
   words: ['audit', 'list'],
   isDefault: true,
   summary: 'lists who changed what, newest first',
-  examples: ['tollgate audit', 'tollgate audit list --limit 200 --json'],
+  examples: ['tollgate audit', 'tollgate audit list --action key.revoke --from 2026-11-01 --json'],
   operation: 'listAudit',
-  options: { limit: listLimitOption },
+  options: { ...filterOptions, limit: listLimitOption },
   columns: [
     ['TIME (UTC)', ({ at }) => shownTime(at)],
-    ['WHO', ({ actor }) => actor],
+    ['WHO', ({ actor, actor_email: email }) => email ?? actor],
     ['DID', ({ action }) => action],
     ['TO', ({ object }) => object],
     ['DETAILS', ({ details }) => shownDetails(details)],
   ],
+})
+
+const exportAudit = downloadCommand({
+  words: ['audit', 'export'],
+  summary: 'prints the audit log as CSV, newest first',
+  details: 'With --json one object per line.',
+  examples: ['tollgate audit export > audit.csv', 'tollgate audit export --actor ada@example.com --json'],
+  operation: 'exportAudit',
+  options: filterOptions,
+  body: ({ json }) => ({ format: json ? ('jsonl' as const) : ('csv' as const) }),
+  whenEmpty: 'No entry matches.\n',
 })
 
 /** `name ci, last4 c41f` */
@@ -125,4 +144,4 @@ function countText({ wallets, transfers }: Verification): string {
   return `${counted(wallets, 'wallet')} and ${counted(transfers, 'transfer')}`
 }
 
-export const verifyCommands: readonly CommandDefinition[] = [listAudit, verifyAuditLog, verifyLedger]
+export const verifyCommands: readonly CommandDefinition[] = [listAudit, exportAudit, verifyAuditLog, verifyLedger]

@@ -1,4 +1,4 @@
-// `tollgate config`: the settings in effect, and workspaces, projects and keys as a file declares them.
+// `tollgate config`: the settings in effect, and workspaces, projects, keys and managed settings as a file declares them.
 
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
@@ -61,8 +61,9 @@ const settingColumns: Columns<ItemOf<'getConfig'>> = [
 
 const exportInstallation: CommandDefinition = {
   words: ['config', 'export'],
-  summary: 'prints workspaces, projects, keys, allowlists and limits as YAML that apply takes',
-  details: 'Keys are listed without secrets; revoked and expired ones are left out.',
+  summary: 'prints workspaces, projects, keys, allowlists, limits and managed settings as YAML that apply takes',
+  details:
+    'Keys are listed without secrets; revoked and expired ones are left out. Managed settings are printed as they are.',
   examples: ['tollgate config export > installation.yaml'],
   async run(context) {
     const declaration = declarationOf(await readInstallation(context.api))

@@ -12,6 +12,7 @@ import { type Environment, setProxyVariables, variable } from '../../config/envi
 import { dialects } from '../../dialects/registry.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import { Secret } from '../../kernel/secret.ts'
+import { cloudOf } from '../../providers/cloud-identities.ts'
 import { builtInProviders } from '../../providers/data/built-in.ts'
 import { findLocalServers } from '../../providers/local.ts'
 import type { Provider } from '../../providers/provider.ts'
@@ -277,6 +278,7 @@ export function providersOf(config: Config, clock: Clock): ReadonlyMap<string, P
     disabled: config.disabledProviders,
     sandboxTransport: () => Promise.reject(new Error('doctor generates nothing')),
     clock,
+    instanceIdentity: config.instanceIdentity,
     // A command must be able to end while a host does not accept its connection.
     byFetch: true,
   })
@@ -306,7 +308,9 @@ const isPlace = /:\d+$/
 function findingOf({ id, source, endpoints, apiKey }: Provider, { verdict, status, why = '' }: Probe): Finding {
   const name = `${id} (${source})`
   const baseUrl = endpoints[0]?.baseUrl ?? ''
-  const accepts = apiKey ? 'accepts the key' : 'answers, and needs no key'
+  const isIdentity = cloudOf(apiKey) !== undefined
+  const credential = isIdentity ? 'the identity' : 'the key'
+  const accepts = apiKey ? `accepts ${credential}` : 'answers, and needs no key'
   const found = (kind: Finding['verdict'], what: string, advice?: string): Finding => {
     return { area: 'provider', what: `${name} ${what}`, verdict: kind, ...(advice !== undefined && { advice }) }
   }
@@ -316,13 +320,16 @@ function findingOf({ id, source, endpoints, apiKey }: Provider, { verdict, statu
     case 'accepted':
       return found('ok', accepts)
     case 'refused':
-      return apiKey
-        ? found(
-            'wrong',
-            `refuses the key (${status})`,
-            isPlace.test(source) ? `replace it; ${source} names it` : `replace ${source}`,
-          )
-        : found('wrong', `needs a key (${status})`, 'add an api_key to its entry')
+      if (!apiKey) return found('wrong', `needs a key (${status})`, 'add an api_key to its entry')
+      return found(
+        'wrong',
+        `refuses ${credential} (${status ?? why})`,
+        isIdentity
+          ? 'give this identity access to the models: docs/recipes/cloud-identities.md'
+          : isPlace.test(source)
+            ? `replace it; ${source} names it`
+            : `replace ${source}`,
+      )
     case 'out of credit':
       return found('wrong', `accepts the key, but its account has no credit (${status})`, 'top it up there')
     case 'throttled':

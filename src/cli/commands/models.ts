@@ -3,6 +3,7 @@
 
 import { resolve } from 'node:path'
 import type { AnswerOf, BodyOf, ItemOf } from '../../api/client.ts'
+import { causeName, modelStatus, routeStatus } from '../../api/route-state.ts'
 import { readPriceSource } from '../../catalog/price-source.ts'
 import { factorNames, factors, listedBuckets, unitBuckets, unpricedText } from '../../kernel/usage.ts'
 import type { ApiClient } from '../api-client.ts'
@@ -34,6 +35,7 @@ function priceRank({ price }: ListedModel): number {
 
 const modelColumns: Columns<ListedModel> = [
   ['MODEL', ({ id }) => id],
+  ['STATE', (model) => modelStatus({ callable: true, ...model }).text],
   ['IN $/M', inputPrice, 'right'],
   ['OUT $/M', ({ price }) => priceAt(price, 'output'), 'right'],
   ['CACHED $/M', ({ price }) => priceAt(price, 'cache_read'), 'right'],
@@ -51,14 +53,17 @@ function inputPrice({ price, own_key, routes }: ListedModel): string | undefined
 type Price = CatalogModel['price']
 type PriceField = Exclude<keyof Exclude<Price, 'free' | null>, 'over'>
 
-function priceAt(price: Price, field: PriceField): string | undefined {
+export function priceAt(price: Price, field: PriceField): string | undefined {
   return price === 'free' ? 'free' : price?.[field]
 }
 
-/** `acme`, or `acme (ejected)`. Own provider keys come first, because they are used first. */
+/** `acme`, or `acme (cooldown 14 s)`. Own provider keys come first, because they are used first. */
 function viaText({ own_providers = [], routes, off = [] }: ListedModel): string {
   const own = own_providers.map((provider) => `${provider} (own key)`)
-  const shared = routes.map(({ provider, health }) => (health === 'healthy' ? provider : `${provider} (${health})`))
+  const shared = routes.map((route) => {
+    const { level, text } = routeStatus(route)
+    return level === 'ok' || level === 'off' ? route.provider : `${route.provider} (${text})`
+  })
   const needed = off.map(({ provider, needs }) =>
     needs.length > 0 ? `set ${needs.join(' and ')} (${provider})` : `needs the workspace's own key (${provider})`,
   )
@@ -170,6 +175,9 @@ function privateModel({ id, owned_by }: OfferedModel): ListedModel {
 
 const routeColumns: Columns<AnswerOf<'getPlan'>['candidates'][number]> = [
   ['PLACE', ({ place }) => place, 'right'],
+  ['STATE', ({ state, wait_ms, fault }) => routeStatus({ state, wait_ms, why: fault }).text],
+  ['LAST FAULT', ({ fault }) => fault && causeName(fault)],
+  'model',
   'provider',
   'upstream_model',
   'lane',
@@ -383,6 +391,25 @@ function priceText({ price, version, source }: ModelPrice): string {
   return `${amounts}   ${version ?? '–'}, ${source ?? '–'}`
 }
 
+type ListedPrice = AnswerOf<'getPriceList'>['models'][number]
+
+const listedPriceColumns: Columns<ListedPrice> = [
+  ['MODEL', ({ model }) => model],
+  ['IN $/M', ({ price }) => priceAt(price, 'input'), 'right'],
+  ['OUT $/M', ({ price }) => priceAt(price, 'output'), 'right'],
+  ['CATALOG IN', ({ catalog_price }) => priceAt(catalog_price, 'input'), 'right'],
+  ['CATALOG OUT', ({ catalog_price }) => priceAt(catalog_price, 'output'), 'right'],
+  ['COST IN', ({ routes }) => highestCost(routes, 'input'), 'right'],
+  ['COST OUT', ({ routes }) => highestCost(routes, 'output'), 'right'],
+  ['SET BY', ({ is_explicit }) => (is_explicit ? 'this list' : 'the markup')],
+]
+
+/** Of the routes with a known cost. */
+function highestCost(routes: ListedPrice['routes'], field: PriceField): string | undefined {
+  const costs = routes.flatMap(({ cost }) => priceAt(cost, field) ?? [])
+  return costs.toSorted((a, b) => Number(b) - Number(a))[0]
+}
+
 const priceListCommands: readonly CommandDefinition[] = [
   listCommand({
     words: ['price-lists', 'list'],
@@ -398,6 +425,15 @@ const priceListCommands: readonly CommandDefinition[] = [
       'set_at',
     ],
     whenEmpty: () => 'There are no price lists. Next: tollgate price-lists set retail --markup 20\n',
+  }),
+  answerCommand({
+    words: ['price-lists', 'show'],
+    summary: 'shows what every model costs in a price list, in the catalog and at its providers',
+    examples: ['tollgate price-lists show retail', 'tollgate price-lists show retail --json'],
+    operation: 'getPriceList',
+    arguments: [{ name: 'NAME', parameter: 'list' }],
+    listedBy: 'tollgate price-lists',
+    text: ({ models }, { terminal }) => renderTable(listedPriceColumns, models, terminal),
   }),
   answerCommand({
     words: ['price-lists', 'set'],

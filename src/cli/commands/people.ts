@@ -1,25 +1,23 @@
-// `tollgate people`, `tollgate invitations`, `tollgate sessions` and `tollgate tokens`. A link is printed once, alone on the standard output.
+// `tollgate people`, `tollgate invitations`, `tollgate sessions`, `tollgate devices` and `tollgate tokens`. A link is printed once, alone on the standard output.
 
-import type { AnswerOf } from '../../api/client.ts'
 import { alertKinds } from '../../kernel/alert.ts'
 import { roles } from '../../kernel/roles.ts'
 import type { CommandDefinition } from '../command.ts'
-import { answerCommand, idempotencyOption, listCommand, workspaceFilter } from '../operation-command.ts'
+import {
+  answerCommand,
+  idempotencyOption,
+  listCommand,
+  workspaceFilter,
+  workspaceOption,
+} from '../operation-command.ts'
 import { usageRefusal } from '../refusal.ts'
-import { cleanText, renderFacts, shownTime } from '../values.ts'
+import { cleanText, shownTime } from '../values.ts'
 
 const memberId = { name: 'ID', prefix: 'mem_', parameter: 'id' } as const
 const inWorkspace = workspaceFilter('only those of this workspace')
 const listing = 'tollgate people list'
 
 export const peopleCommands: readonly CommandDefinition[] = [
-  answerCommand({
-    words: ['whoami'],
-    summary: 'shows who the token belongs to, and the roles it has',
-    examples: ['tollgate whoami'],
-    operation: 'getMe',
-    text: (me) => renderFacts(whoFacts(me)),
-  }),
   answerCommand({
     words: ['account', 'alerts'],
     summary: 'chooses the alerts that you get by e-mail',
@@ -30,14 +28,16 @@ installation. Needs a personal token, because the installation has no address.`,
     options: {
       kinds: { value: 'LIST', isRepeatable: true, help: 'only these kinds, separated by commas', field: 'alert_kinds' },
       none: { help: 'no e-mail', field: 'alert_kinds', set: [] },
-      'by-role': { help: 'what the role suggests', field: 'alert_kinds', set: null },
+      'by-rules': { help: 'as the alert rules say', field: 'alert_kinds', set: null },
     },
     check({ isSet }) {
-      if ([isSet('kinds'), isSet('none'), isSet('by-role')].filter(Boolean).length === 1) return
-      throw usageRefusal('give one of --kinds, --none and --by-role.', 'tollgate account alerts --help')
+      if ([isSet('kinds'), isSet('none'), isSet('by-rules')].filter(Boolean).length === 1) return
+      throw usageRefusal('give one of --kinds, --none and --by-rules.', 'tollgate account alerts --help')
     },
     text: ({ alert_kinds: kinds }) =>
-      kinds === null ? 'You get alerts by role.\n' : `You get ${kinds.join(', ') || 'no alerts'} by e-mail.\n`,
+      kinds === null
+        ? 'You get the alerts that alert rules send you.\n'
+        : `You get ${kinds.join(', ') || 'no alerts'} by e-mail.\n`,
   }),
   listCommand({
     words: ['people', 'list'],
@@ -160,6 +160,42 @@ must be operator.`,
     json: (_answer, { id }) => ({ id, ended: true }),
   }),
   listCommand({
+    words: ['devices', 'list'],
+    isDefault: true,
+    summary: 'lists devices on which people are signed in, oldest sign-in first',
+    details: 'Members see their own.',
+    examples: ['tollgate devices', 'tollgate devices list --workspace acme'],
+    operation: 'listSignIns',
+    options: { workspace: inWorkspace },
+    columns: [
+      'id',
+      'email',
+      'client',
+      'device',
+      ['SIGNED IN (UTC)', ({ created_at }) => shownTime(created_at)],
+      ['LAST USED (UTC)', ({ last_used_at }) => (last_used_at === null ? 'never' : shownTime(last_used_at))],
+    ],
+  }),
+  answerCommand({
+    words: ['devices', 'end'],
+    summary: 'signs a device out within a second',
+    examples: ['tollgate devices end sgn_…'],
+    operation: 'endSignIn',
+    arguments: [{ name: 'ID', prefix: 'sgn_', parameter: 'id' }],
+    listedBy: 'tollgate devices list',
+    text: (_answer, _context, { id }) => `${id} is signed out.\n`,
+    json: (_answer, { id }) => ({ id, ended: true }),
+  }),
+  answerCommand({
+    words: ['devices', 'end-all'],
+    summary: 'signs out all devices of everyone in a workspace within a second',
+    examples: ['tollgate devices end-all --workspace acme'],
+    operation: 'endWorkspaceSignIns',
+    options: { workspace: { ...workspaceOption, parameter: 'id' } },
+    confirm: (_context, { id }) => `Sign out all devices of everyone in ${id}?`,
+    text: ({ ended }) => `${ended === 1 ? '1 device is' : `${ended} devices are`} signed out.\n`,
+  }),
+  listCommand({
     words: ['tokens', 'list'],
     isDefault: true,
     summary: 'lists your own personal management tokens; the console creates them',
@@ -185,11 +221,3 @@ must be operator.`,
     json: (_answer, { id }) => ({ id, revoked: true }),
   }),
 ]
-
-function whoFacts({ kind, person, is_operator, workspaces }: AnswerOf<'getMe'>): [string, string][] {
-  return [
-    ['caller', person ? `${cleanText(person.email)} (${kind})` : 'the installation, by its management token'],
-    ...(is_operator ? [['role', 'operator'] as [string, string]] : []),
-    ...workspaces.map(({ id, name, role }): [string, string] => [role, `${cleanText(name)} (${id})`]),
-  ]
-}

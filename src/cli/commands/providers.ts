@@ -4,8 +4,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { basename } from 'node:path'
 import type { AnswerOf } from '../../api/client.ts'
-import { builtInModels } from '../../catalog/data/built-in.ts'
-import { sandboxModels } from '../../catalog/data/sandbox.ts'
+import { allBuiltInModels } from '../../catalog/data/built-in.ts'
 import { type Config, loadConfig } from '../../config/config.ts'
 import { variable } from '../../config/environment.ts'
 import { addProvider, entryText, type Insertion, type NewProvider } from '../../config/file.ts'
@@ -27,6 +26,7 @@ import { answerCommand } from '../operation-command.ts'
 import { exitCodes, Refusal, usageRefusal } from '../refusal.ts'
 import { type Columns, renderTable, shownTime } from '../values.ts'
 import { providersOf } from './doctor.ts'
+import { priceAt } from './models.ts'
 
 const list: CommandDefinition = {
   words: ['providers', 'list'],
@@ -139,6 +139,31 @@ async function write(
   terminal.complain('Next: add a model with a route to it (docs/recipes/add-a-model.md), then tollgate doctor\n')
 }
 
+type Route = AnswerOf<'getProvider'>['routes'][number]
+
+const show = answerCommand({
+  words: ['providers', 'show'],
+  summary: 'shows an enabled provider of the running gateway, its routes, and what they charge and cost',
+  examples: ['tollgate providers show anthropic', 'tollgate providers show anthropic --json'],
+  operation: 'getProvider',
+  arguments: [{ name: 'ID', parameter: 'provider' }],
+  listedBy: 'tollgate providers',
+  text({ id, source, last4, address, routes }, { terminal }) {
+    const key = last4 === null ? 'no key' : `key …${last4}`
+    const head = `${id}: ${address ?? 'inside the gateway'}, ${key}, from ${source}\n\n`
+    return head + (routes.length === 0 ? 'No model has a route to it.\n' : renderTable(routeColumns, routes, terminal))
+  },
+})
+
+const routeColumns: Columns<Route> = [
+  ['MODEL', ({ model }) => model],
+  ['AS', ({ upstream_model }) => upstream_model],
+  ['IN $/M', ({ price }) => priceAt(price, 'input'), 'right'],
+  ['OUT $/M', ({ price }) => priceAt(price, 'output'), 'right'],
+  ['COST IN', ({ cost }) => priceAt(cost, 'input'), 'right'],
+  ['COST OUT', ({ cost }) => priceAt(cost, 'output'), 'right'],
+]
+
 type History = AnswerOf<'getProviderHistory'>
 type HistoryRoute = History['routes'][number]
 
@@ -177,7 +202,7 @@ const incidentColumns: Columns<History['incidents'][number]> = [
   ['FAILED', ({ requests_failed }) => requests_failed, 'right'],
 ]
 
-export const providerCommands: readonly CommandDefinition[] = [list, add, history]
+export const providerCommands: readonly CommandDefinition[] = [list, show, add, history]
 
 /** As `--json` prints it. */
 export interface ListedProvider {
@@ -236,7 +261,7 @@ export async function listProviders(config: Config, clock: Clock): Promise<reado
 
 /** Counts models with a price per provider; a model in the file replaces the built-in one with its id. */
 function countModels(config: Config): ReadonlyMap<string, number> {
-  const builtIn = [...sandboxModels, ...builtInModels].map(({ id, price, routes }) => {
+  const builtIn = allBuiltInModels.map(({ id, price, routes }) => {
     return { id, price, providers: routes.map(({ provider }) => provider) }
   })
   const own = config.models.map(({ id, price, routes }) => {

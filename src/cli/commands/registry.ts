@@ -5,16 +5,19 @@ import { completionScript, shells } from '../completion.ts'
 import { usageRefusal } from '../refusal.ts'
 import { alertCommands } from './alerts.ts'
 import { verifyCommands } from './audit.ts'
+import { billCommands } from './bills.ts'
 import { configCommands } from './config.ts'
 import { connectCommand } from './connect.ts'
 import { databaseCommands } from './database.ts'
 import { doctorCommand } from './doctor.ts'
+import { groupCommands } from './groups.ts'
 import { importCommands } from './import.ts'
 import { catalogCommands } from './models.ts'
 import { peopleCommands } from './people.ts'
 import { providerCommands } from './providers.ts'
 import { requestCommands } from './requests.ts'
 import { secretCommands } from './secrets.ts'
+import { signInCommands } from './sign-in.ts'
 import { moneyCommands } from './wallet.ts'
 import { tenantCommands } from './workspaces.ts'
 
@@ -38,10 +41,12 @@ const completionCommand: CommandDefinition = {
 
 export const commands: readonly CommandDefinition[] = [
   ...tenantCommands,
+  ...groupCommands,
   ...peopleCommands,
   ...moneyCommands,
   ...catalogCommands,
   ...requestCommands,
+  ...billCommands,
   ...alertCommands,
   ...verifyCommands,
   doctorCommand,
@@ -50,6 +55,7 @@ export const commands: readonly CommandDefinition[] = [
   ...secretCommands,
   ...databaseCommands,
   ...importCommands,
+  ...signInCommands,
   connectCommand,
   completionCommand,
 ]

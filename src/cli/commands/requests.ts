@@ -52,7 +52,7 @@ const filterOptions = {
   key: { value: 'ID', help: 'only requests of this key', field: 'key_id', find: 'key' },
   model: { value: 'ID', help: 'only requests for this model', field: 'model' },
   session: { value: 'ID', help: 'only requests of this session', field: 'session' },
-  agent: { value: 'NAME', help: 'only requests of this agent, such as claude-cli', field: 'agent' },
+  agent: { value: 'NAME', help: 'only requests of this client, such as claude-cli', field: 'agent' },
   user: { value: 'ID', help: 'only requests of this end user', field: 'end_user' },
   tag: { value: 'NAME=VALUE', help: 'only requests with this tag', field: 'tag' },
 } as const
@@ -61,14 +61,24 @@ const listRequests = listCommand({
   words: ['requests', 'list'],
   isDefault: true,
   summary: 'lists requests, newest first; with --follow as they end',
-  examples: ['tollgate requests', 'tollgate requests --key key_… --limit 100', 'tollgate requests --follow'],
+  examples: ['tollgate requests', 'tollgate requests --key key_… --sort cost', 'tollgate requests --follow'],
   operation: 'listRequests',
   options: {
     ...filterOptions,
+    sort: {
+      value: 'FIELD',
+      help: 'started_at, total_ms, first_event_ms, input_tokens, output_tokens or cost',
+      field: 'sort',
+    },
+    order: { value: 'WORD', help: 'desc, highest or newest first, or asc (desc)', field: 'order' },
     limit: listLimitOption,
     follow: { help: 'continue until Ctrl-C; with --json one object per line' },
   },
   columns,
+  check({ isSet }) {
+    if (!isSet('follow') || !(isSet('sort') || isSet('order'))) return
+    throw usageRefusal('--follow prints requests as they end, so it takes neither --sort nor --order.')
+  },
   follow: (context, call, limit) => (context.isSet('follow') ? follow(context, call, limit) : undefined),
   /** Names the filters, because a mistyped id matches nothing without an error. */
   whenEmpty({ isSet, text }) {
@@ -141,12 +151,12 @@ function requestFacts(request: AnswerOf<'getRequest'>, caller: string): string {
     ['status', `${request.status}${code === null ? '' : ` ${code}`}`],
     ['reason', request.reason ?? undefined],
     ['path', `${request.path}${request.stream ? ', streamed' : ''}`],
-    ['model', request.model ?? '–'],
+    ['model', request.model ?? '(no model)'],
     ['upstream', request.upstream_model ?? undefined],
-    ['lane', request.lane ?? undefined],
+    ['translation', translationText(request.lane)],
     ['key', caller],
-    ['client', request.client ?? undefined],
-    ['agent', request.agent ?? undefined],
+    ['client', request.agent ?? undefined],
+    ['user agent', request.client ?? undefined],
     ['session', request.session ?? undefined],
     ['end user', request.end_user ?? undefined],
     ['tags', tagsText(request.tags) || undefined],
@@ -155,6 +165,12 @@ function requestFacts(request: AnswerOf<'getRequest'>, caller: string): string {
     ['warnings', warnings.length === 0 ? undefined : warnings.join('; ')],
     ['notes', notes.length === 0 ? undefined : notes.join('; ')],
   ])
+}
+
+/** undefined = no provider was called. */
+function translationText(lane: string | null): string | undefined {
+  if (lane === null) return undefined
+  return lane === 'bytes' ? 'none' : 'to the API of the provider'
 }
 
 const explain = answerCommand({
@@ -277,6 +293,7 @@ const marginColumns: Columns<MarginSum> = [
   ['REQUESTS', ({ requests }) => shownCount(requests), 'right'],
   ['CHARGED', ({ charged }) => shownUsd(charged), 'right'],
   ['COST', ({ upstream_cost }) => shownUsd(upstream_cost), 'right'],
+  ['FAILED ATTEMPTS', ({ failed_cost }) => shownUsd(failed_cost), 'right'],
   ['MARGIN', ({ margin }) => shownUsd(margin), 'right'],
   ['CHARGED, COST UNKNOWN', ({ charged_without_cost }) => shownUsd(charged_without_cost), 'right'],
 ]
@@ -285,8 +302,8 @@ const marginReport = answerCommand({
   words: ['usage', 'margin'],
   summary: 'shows what was charged, what providers bill for it, and the difference',
   details: `The cost of a request is its usage at the cost of its route: \`cost\` in the configuration file, or the built-in price of a
-built-in model. Charges on routes without a known cost are listed apart and not part of the margin. Failed attempts and
-calls on own provider keys cost nothing here. Groups: as in \`tollgate usage export\`.`,
+built-in model. Charges on routes without a known cost are listed apart and not part of the margin. Failed attempts cost
+what providers probably bill for them; calls on own provider keys cost nothing here. Groups: as in \`tollgate usage export\`.`,
   examples: ['tollgate usage margin', 'tollgate usage margin --by workspace,model --from 2026-11-01'],
   operation: 'getMargin',
   options: {
@@ -308,6 +325,11 @@ interface Report<Sums> {
   readonly groups_left_off: number
 }
 
+/** What a group is called: the console says client too. */
+function headOf(group: string): string {
+  return group === 'agent' ? 'client' : group.replace(/^tag:/, '')
+}
+
 /** One line for each group, and the total. */
 function renderReport<Sums>(
   { groups, total, groups_left_off: left }: Report<Sums>,
@@ -319,7 +341,11 @@ function renderReport<Sums>(
   const by = (text('by') ?? usual).split(',')
   const columns: Columns<Line> = [
     ...by.map(
-      (name, at) => [name.toUpperCase(), ({ values, names }: Line) => names[at] ?? values[at] ?? '(none)'] as const,
+      (name, at) =>
+        [
+          headOf(name).toUpperCase(),
+          ({ values, names }: Line) => names[at] ?? values[at] ?? `(no ${headOf(name)})`,
+        ] as const,
     ),
     ...sums,
   ]

@@ -73,7 +73,7 @@ const workspaceCommands: readonly CommandDefinition[] = [
         ['held', shownUsd(wallet.held)],
         ['available', shownUsd(wallet.available)],
         ['limits', shownState(shown, context.clock.now())],
-        ['low balance', lowBalanceText(shown)],
+        ['low balance', shown.low_balance === null ? 'no alert' : `alert below ${shownUsd(shown.low_balance)}`],
         ['price list', shown.price_list ?? 'none; pays the catalog prices'],
         ['created', `${shownTime(shown.created_at)} UTC`],
         ['managed by', shown.managed_by],
@@ -83,7 +83,7 @@ const workspaceCommands: readonly CommandDefinition[] = [
   },
   answerCommand({
     words: ['workspaces', 'update'],
-    summary: 'changes the name, price list, alert threshold or shared routes of a workspace',
+    summary: 'changes the name, price list or shared routes of a workspace',
     examples: [
       'tollgate workspaces update ws_… --price-list retail',
       'tollgate workspaces update ws_… --no-price-list',
@@ -94,11 +94,6 @@ const workspaceCommands: readonly CommandDefinition[] = [
       name: { value: 'TEXT', help: 'a new name', field: 'name' },
       'price-list': { value: 'NAME', help: 'the price list it pays by from its next request on', field: 'price_list' },
       'no-price-list': { help: 'it pays the catalog prices again', field: 'price_list', set: null },
-      'low-balance': {
-        value: 'USD',
-        help: 'raise an alert when the balance falls below this; 0 = never',
-        field: 'low_balance',
-      },
       'shares-routes': {
         value: 'YES|NO',
         help: "whether the operator's provider keys are used when its own fail",
@@ -116,7 +111,6 @@ const workspaceCommands: readonly CommandDefinition[] = [
       const facts = [
         ['price-list', `it pays by the price list ${changed.price_list}`],
         ['no-price-list', 'it pays the catalog prices'],
-        ['low-balance', lowBalanceText(changed)],
         ['shares-routes', `its requests ${changed.shares_routes ? 'may' : 'do not'} use the operator's provider keys`],
       ] as const
       const given = facts.flatMap(([option, text]) => (context.isSet(option) ? [text] : []))
@@ -154,10 +148,6 @@ running have ended. Earlier backups still contain everything.`,
       `${id} is erased: ${keys} keys, ${credentials} credentials, ${responses} stored responses, ${requests} requests. Its charges and its balance stay.\n`,
   }),
 ]
-
-function lowBalanceText({ low_balance: below }: AnswerOf<'getWorkspace'>): string {
-  return Number(below) === 0 ? 'no alert for a low balance' : `alert below ${shownUsd(below)}`
-}
 
 function readSharing(text: string, label: string): boolean {
   if (text === 'yes' || text === 'no') return text === 'yes'
@@ -522,6 +512,7 @@ async function putLimits(
 ): Promise<void> {
   const after = await context.api.call(put, { id, body: body as BodyOf<'putKeyLimits'>, typed })
   printResult(context, after, () => `was  ${shownLimits(limits)}\nnow  ${shownLimits(after)}\n`)
+  for (const warning of after.warnings ?? []) context.terminal.complain(`Note: ${warning}\n`)
 }
 
 async function findLimited({ api, first }: CommandContext) {

@@ -3,7 +3,7 @@
 
 import { stringify } from 'yaml'
 import { builtInModels } from '../../catalog/data/built-in.ts'
-import type { ModelEntry } from '../../catalog/entry.ts'
+import { fallbacksMax, type ModelEntry } from '../../catalog/entry.ts'
 import { builtInProviders } from '../../providers/data/built-in.ts'
 
 export interface NotCarried {
@@ -26,9 +26,16 @@ export type Facts = Pick<
   'price' | 'context_tokens' | 'max_output_tokens' | 'default_max_tokens' | 'tags' | 'owned_by' | 'name' | 'released'
 >
 
+interface ModelDraft {
+  readonly facts: Facts
+  readonly routes: RouteDraft[]
+  routing?: string
+  fallbacks?: readonly string[]
+}
+
 export class Draft {
   readonly providers: ProviderDraft[] = []
-  readonly models = new Map<string, { readonly facts: Facts; readonly routes: RouteDraft[]; routing?: string }>()
+  readonly models = new Map<string, ModelDraft>()
   readonly aliases: Record<string, string> = {}
   readonly settings: Record<string, unknown> = {}
   readonly notCarried: NotCarried[] = []
@@ -71,18 +78,33 @@ export class Draft {
     if (id !== name) this.aliases[name] = id
   }
 
+  /** The model of this name, if it was imported. */
+  idOf(name: string): string | undefined {
+    return this.aliases[name] ?? (this.models.has(name) ? name : undefined)
+  }
+
+  /** Sets the fallbacks of a model, which has no more than it may have. */
+  fallBack(id: string, ids: readonly string[]): void {
+    const model = this.models.get(id)
+    if (!model || ids.length === 0) return
+    model.fallbacks = ids.slice(0, fallbacksMax)
+    for (const left of ids.slice(fallbacksMax)) {
+      this.leave(`fallback of ${id} to ${left}`, `a model has at most ${fallbacksMax}`)
+    }
+  }
+
   /** The same name for a model that is built in. */
   alias(name: string, id: string): void {
     if (name !== id) this.aliases[name] = id
   }
 
   text(command: string): string {
-    const models = [...this.models].map(([id, { facts, routes, routing }]) => {
+    const models = [...this.models].map(([id, { facts, routes, routing, fallbacks }]) => {
       if (facts.price === undefined) {
         const advice = 'add price (price: free for a server of your own), or run tollgate prices set'
         this.leave(`price of ${id}`, `unknown, and a model without one cannot be called: ${advice} ${id}`)
       }
-      return { id, ...facts, ...(routing && { routing }), routes }
+      return { id, ...facts, ...(routing && { routing }), ...(fallbacks && { fallbacks }), routes }
     })
     const document = {
       ...this.settings,

@@ -138,13 +138,12 @@ const reasons: Readonly<Record<string, string>> = {
   include: 'import that file too, and merge the results',
 }
 
-const callers = (names: readonly unknown[]) => `callers can send "models": ${JSON.stringify(names)}`
 const chosen = (names: readonly unknown[]) => `callers choose one, such as ${JSON.stringify(names.at(1))}`
 
-/** The advice for each kind of fallback; `names`: the model, then its fallbacks. */
+/** Those for any failure are imported. */
+const importedFallbacks = ['fallbacks', 'default_fallbacks']
+/** The advice for each other kind of fallback; `names`: the model, then its fallbacks. */
 const fallbacks: Readonly<Record<string, (names: readonly unknown[]) => string>> = {
-  fallbacks: (names) => `${callers(names)}; a model has no fallbacks of its own`,
-  default_fallbacks: (names) => `${callers(names)}; there are no fallbacks for all models`,
   context_window_fallbacks: (names) =>
     `a request that is too long is refused and not sent to another model: ${chosen(names)}`,
   content_policy_fallbacks: (names) => `a refusal is returned and not sent to another model: ${chosen(names)}`,
@@ -162,7 +161,7 @@ export function importLitellm(value: unknown): Draft {
   const { routing_strategy, model_group_alias, ...router } = router_settings ?? {}
   for (const [name, target] of Object.entries((model_group_alias ?? {}) as Record<string, unknown>)) {
     const group = typeof target === 'string' ? target : (target as { readonly model?: string } | null)?.model
-    const id = group === undefined ? undefined : (draft.aliases[group] ?? (draft.models.has(group) ? group : undefined))
+    const id = group === undefined ? undefined : draft.idOf(group)
     if (id === undefined) draft.leave(`router_settings.model_group_alias.${name}`, 'its model was not carried')
     else draft.alias(name, id)
   }
@@ -171,6 +170,7 @@ export function importLitellm(value: unknown): Draft {
   if (routing_strategy !== undefined && policy === undefined) {
     draft.leave(`router_settings.routing_strategy ${routing_strategy}`, 'routes share traffic by weight instead')
   }
+  importFallbacks(draft, { router_settings: router, litellm_settings })
   for (const [section, members] of Object.entries({ router_settings: router, litellm_settings, general_settings })) {
     for (const [name, setting] of Object.entries(members ?? {})) importSetting(draft, section, name, setting)
   }
@@ -183,9 +183,56 @@ export function importLitellm(value: unknown): Draft {
   return draft
 }
 
+type Sections = Readonly<Record<string, Readonly<Record<string, unknown>> | null | undefined>>
+
+/** Under this name LiteLLM has the fallbacks of every model without its own. */
+const anyModel = '*'
+
+/**
+ * LiteLLM falls back from a fallback too. Here the list of a model is all there is, so it gets those of its fallbacks behind
+ * them (https://docs.litellm.ai/docs/proxy/reliability, 2026-11).
+ */
+function importFallbacks(draft: Draft, sections: Sections): void {
+  const lists = new Map<string, readonly string[]>()
+  for (const [section, members] of Object.entries(sections)) {
+    const { fallbacks: named, default_fallbacks: usual } = members ?? {}
+    const entries = [named ?? []].flat().flatMap((each) => Object.entries((each ?? {}) as Record<string, unknown>))
+    for (const [name, list] of [...entries, ...(usual == null ? [] : [[anyModel, usual] as const])]) {
+      const what = `${section}.${name === anyModel && list === usual ? 'default_fallbacks' : `fallbacks.${name}`}`
+      const id = name === anyModel ? anyModel : draft.idOf(name)
+      if (id === undefined) draft.leave(what, 'its model was not carried')
+      // The first one that was read wins.
+      else if (!lists.has(id)) lists.set(id, readFallbacks(draft, what, [list].flat()))
+    }
+  }
+  // Vectors of different models cannot be compared, and models that make them make nothing else.
+  const embeds = (id: string) => draft.models.get(id)?.facts.tags?.includes('embeddings') ?? false
+  for (const id of draft.models.keys()) {
+    if (embeds(id)) continue
+    const found = new Set<string>()
+    const add = (of: string): void => {
+      for (const next of lists.get(of) ?? lists.get(anyModel) ?? []) {
+        if (next === id || found.has(next) || embeds(next)) continue
+        found.add(next)
+        add(next)
+      }
+    }
+    add(id)
+    draft.fallBack(id, [...found])
+  }
+}
+
+function readFallbacks(draft: Draft, what: string, names: readonly unknown[]): readonly string[] {
+  return names.flatMap((name) => {
+    const id = typeof name === 'string' ? draft.idOf(name) : undefined
+    if (id === undefined) draft.leave(`${what} to ${JSON.stringify(name)}`, 'its model was not carried')
+    return id ?? []
+  })
+}
+
 /** The router's settings come first, and win as they do in LiteLLM. */
 function importSetting(draft: Draft, section: string, name: string, setting: unknown): void {
-  if (setting === null) return
+  if (setting === null || (importedFallbacks.includes(name) && section !== 'general_settings')) return
   const what = `${section}.${name}`
   if (name === 'num_retries' && section !== 'general_settings') {
     if (draft.settings.retries !== undefined) return draft.leave(what, 'router_settings.num_retries comes first')

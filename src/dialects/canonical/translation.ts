@@ -205,6 +205,8 @@ export interface RenderContext extends ReplyFacts {
   readonly requestId: RequestId
   /** Epoch seconds, for dialects with timestamps in replies. */
   readonly createdSeconds: number
+  /** The time now, in the same unit. */
+  nowSeconds(): number
   /** The caller offered its tools in the dialect's older form and expects the single call of a reply in that form. */
   readonly legacyCalls?: boolean
   /** Estimated before the call; shown until the provider reports usage. */
@@ -212,6 +214,8 @@ export interface RenderContext extends ReplyFacts {
   readonly callForms?: ReadonlyMap<string, CallForm> | undefined
   readonly echo?: ParsedRequest['echo'] | undefined
   readonly replyForm?: ReplyForm | undefined
+  /** The reply is a summary of the conversation, in place of it. */
+  readonly isCompaction?: boolean
   /** For reasoning of other dialects. */
   readonly contentTags?: ContentTags | undefined
 }
@@ -222,7 +226,12 @@ export interface EventNumbering {
   readonly responseId: string
   /** The number of the next event. */
   readonly next: number
+  /** The members of the response that repeat the request, if they are known. */
+  readonly echo?: Readonly<Record<string, RawJson | undefined>>
 }
+
+/** For a failure, which may come before there is a reply. */
+export type ReplyNames = Pick<RenderContext, 'model' | 'createdSeconds'>
 
 /** Writes canonical events in the caller's dialect. Returns '' for an event without bytes. */
 export interface StreamRenderer {
@@ -243,6 +252,6 @@ export interface UpstreamTranslation {
 export interface Translation extends UpstreamTranslation {
   parseRequest(sent: SentRequest, contentTags?: ContentTags): ParsedRequest | Failure
   renderStream(context: RenderContext): StreamRenderer
-  /** Renders a whole reply from its events, which end with reply-end. */
+  /** Renders a whole reply from its events, which end with reply-end; '' if they make none. */
   renderReply(events: readonly ReplyEvent[], context: RenderContext): string
 }

@@ -52,7 +52,7 @@ function readEnvelope(body: Uint8Array<ArrayBuffer>): SentRequest | Failure {
   })
 }
 
-const supported = ['model', 'input', 'dimensions', 'encoding_format', 'user', 'stream', ...routingMembers]
+export const supported = ['model', 'input', 'dimensions', 'encoding_format', 'user', 'stream', ...routingMembers]
 
 function parseRequest(sent: SentRequest): EmbeddingsRequest | Failure {
   return parseBody(sent, (fields, { warnings }) => {

@@ -12,10 +12,13 @@
 //
 // xAI does not include reasoning in completion_tokens (vercel/ai#12425, 2026-02), which its total shows.
 //
+// xAI says what it bills: cost_in_usd_ticks.
+//
 // To support another spelling, add a row here and a test case.
 
 import {
   audioReport,
+  billedReport,
   countReport,
   countsWithCache,
   tokenCount,
@@ -47,6 +50,7 @@ export function readUsage(value: unknown): Usage | undefined {
     ...audioReport(counts, { prompt: promptDetails.audio_tokens, output: outputDetails.audio_tokens }),
     ...unitReport('webSearches', recordOf(value.server_tool_use).web_search_requests ?? value.num_sources_used),
     ...countReport(reads, writes, reasoning),
+    ...billedReport(value.cost_in_usd_ticks),
   }
 }
 

@@ -5,8 +5,9 @@ import type { RequestId } from '../../kernel/ids.ts'
 import { sseEvent } from '../../wire/sse.ts'
 import { faultInSuccess, openaiStatuses, type ProviderFault } from '../canonical/faults.ts'
 import { jsonObject, jsonString } from '../canonical/json.ts'
-import type { EventNumbering } from '../canonical/translation.ts'
+import type { EventNumbering, ReplyNames } from '../canonical/translation.ts'
 import { errorMessage, errorObject, renderOpenaiFailure } from '../reply/openai.ts'
+import { resourceDefaults } from './resource.ts'
 
 export function readErrorObject(error: unknown): ProviderFault {
   const fault = faultInSuccess(error, openaiStatuses)
@@ -34,7 +35,12 @@ const streamCodes: Readonly<Partial<Record<FailureCode, string>>> = {
 }
 
 /** The last event of a stream that failed. `code` is one of the client's; ours is in the metadata. */
-export function renderStreamFailure(failure: Failure, requestId: RequestId, numbering?: EventNumbering): Uint8Array {
+export function renderStreamFailure(
+  failure: Failure,
+  requestId: RequestId,
+  numbering?: EventNumbering,
+  { model, createdSeconds }: ReplyNames = { model: '', createdSeconds: 0 },
+): Uint8Array {
   const { code, facts } = failure
   // A limit that does not pass by waiting: a client that tries again would be refused again.
   const isFinal = facts.shouldRetry === false && code === 'LIMIT_EXCEEDED'
@@ -47,11 +53,12 @@ export function renderStreamFailure(failure: Failure, requestId: RequestId, numb
   })
   const response = jsonObject({
     id: jsonString(numbering?.responseId || `resp_${requestId.slice(requestId.indexOf('_') + 1)}`),
-    object: '"response"',
+    ...resourceDefaults,
+    created_at: String(createdSeconds),
     status: '"failed"',
+    model: jsonString(model),
+    ...numbering?.echo,
     error,
-    output: '[]',
-    usage: 'null',
   })
   const type = 'response.failed'
   return sseEvent(type, jsonObject({ type: jsonString(type), sequence_number: String(numbering?.next ?? 0), response }))

@@ -30,6 +30,8 @@ export const openaiResponses: Dialect = {
   forwardedHeaders: () => noHeaders,
   relayStream: (context) => new ResponsesStreamRelay(context),
   relayReply,
+  // Open Responses requires it; OpenAI's servers do not send it, and their clients accept it.
+  streamEnd: new TextEncoder().encode('data: [DONE]\n\n'),
   readFault: faultFromBody,
   renderFailure,
   limitHeaders,
@@ -48,7 +50,7 @@ function limitHeaders(limits: LimitViews): Record<string, string> {
   const { spend } = limits
   if (!spend) return headers
   headers['x-codex-primary-used-percent'] = String(Math.min(100, Math.round(spend.used * 1000) / 10))
-  headers['x-codex-primary-window-minutes'] = String(windowDays[spend.period] * 24 * 60)
+  headers['x-codex-primary-window-minutes'] = String(spend.windowMinutes ?? windowDays[spend.period] * 24 * 60)
   headers['x-codex-primary-reset-at'] = String(Math.floor(spend.resetsAt / 1000))
   return headers
 }

@@ -160,6 +160,8 @@ function isEmpty(block: AssistantBlock): boolean {
 export const ownContentMark = '"tgr1.'
 const signed = 'tgr1.s.'
 const sealed = 'tgr1.e.'
+/** A summary in place of a conversation, in an item of its own. */
+const compacted = 'tgr1.c.'
 
 type Written = Pick<ThinkingBlock, 'kind' | 'signature'> | SealedThinkingBlock
 
@@ -168,8 +170,36 @@ export function writeEncrypted(block: Written, tags: ContentTags | undefined): s
   const isSealed = block.kind === 'sealed-thinking'
   const content = isSealed ? block.data.toWellFormed() : block.signature
   if (content === undefined || !tags) return content
-  const form = isSealed ? sealed : signed
+  return tagged(isSealed ? sealed : signed, content, tags)
+}
+
+function tagged(form: string, content: string, tags: ContentTags): string {
   return `${form}${tags.tag(form + content)}.${content}`
+}
+
+/** Base64, because it counts as opaque for callers. */
+export function writeCompaction(summary: string, tags: ContentTags | undefined): string {
+  const content = Buffer.from(summary.toWellFormed()).toString('base64')
+  return tags ? tagged(compacted, content, tags) : content
+}
+
+/** The summary in the content of a compaction; undefined if it is not ours. `forged`: as for reasoning. */
+export function readCompacted(
+  encrypted: string,
+  tags: ContentTags | undefined,
+): { readonly summary: string } | 'forged' | undefined {
+  if (!tags || !encrypted.startsWith(compacted)) return undefined
+  const content = contentIn(encrypted, compacted, tags)
+  return content === undefined ? 'forged' : { summary: summaryLead + Buffer.from(content, 'base64').toString() }
+}
+
+/** What the model reads before a summary. */
+const summaryLead = 'Summary of the conversation so far, which it replaces:\n\n'
+
+function contentIn(encrypted: string, form: string, tags: ContentTags): string | undefined {
+  const end = encrypted.indexOf('.', form.length)
+  const content = encrypted.slice(end + 1)
+  return end !== -1 && tags.isValid(form + content, encrypted.slice(form.length, end)) ? content : undefined
 }
 
 /** undefined if it is not ours: a provider's own, or damaged. `forged`: not issued to this workspace, or changed since. */
@@ -180,9 +210,8 @@ export function readEncrypted(
 ): ReasoningBlock | 'forged' | undefined {
   if (!tags || !isOwnContent(encrypted)) return undefined
   const form = encrypted.slice(0, signed.length)
-  const end = encrypted.indexOf('.', form.length)
-  const content = encrypted.slice(end + 1)
-  if (end === -1 || !tags.isValid(form + content, encrypted.slice(form.length, end))) return 'forged'
+  const content = contentIn(encrypted, form, tags)
+  if (content === undefined) return 'forged'
   return form === signed ? { kind: 'thinking', text, signature: content } : { kind: 'sealed-thinking', data: content }
 }
 

@@ -1,6 +1,7 @@
 // Usage in Responses: input_tokens includes cached and cache-written tokens, output_tokens includes reasoning.
 
 import {
+  billedReport,
   countReport,
   countsWithCache,
   tokenCount,
@@ -24,6 +25,8 @@ export function readUsage(value: unknown): Usage | undefined {
   return {
     ...countsWithCache(input, output, { reads, writes }),
     ...countReport(reads, writes, reasoning),
+    // xAI says what it bills.
+    ...billedReport(value.cost_in_usd_ticks),
   }
 }
 

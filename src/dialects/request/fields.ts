@@ -273,12 +273,12 @@ const namesMax = 50
 /** Without `model`, the first of `models` is used. */
 export function routingFields(fields: EnvelopeFields): Pick<Envelope, 'model' | 'fallbacks' | 'providers'> {
   if (!fields.members.get('models') && !fields.members.get('provider')) return { model: fields.text('model') }
-  const listed = fields.members.get('models') ? (namesIn(fields, 'models', fallbacksMax) ?? []) : []
-  const model = listed[0] !== undefined && fields.value('model') === undefined ? listed[0] : fields.text('model')
-  const fallbacks = [...new Set(listed)].filter((name) => name !== model)
+  const listed = fields.members.get('models') ? namesIn(fields, 'models', fallbacksMax) : undefined
+  const [first] = listed ?? []
+  const model = first !== undefined && fields.value('model') === undefined ? first : fields.text('model')
   return {
     model,
-    ...(fallbacks.length > 0 && { fallbacks }),
+    ...(listed && { fallbacks: [...new Set(listed)].filter((name) => name !== model) }),
     ...(fields.members.get('provider') && { providers: providerPreferences(fields) }),
   }
 }

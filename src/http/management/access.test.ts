@@ -24,7 +24,12 @@ const asInstallation: Readonly<Partial<Record<Route['name'], number>>> = {
   changePassword: 400,
   updateMe: 400,
   createToken: 400,
+  openDeviceGrant: 400,
+  approveDeviceGrant: 400,
+  denyDeviceGrant: 400,
   createInvitation: 404,
+  getPriceList: 404,
+  runReconciliation: 404,
 }
 
 forEachEngine((engine) => {
@@ -72,10 +77,12 @@ forEachEngine((engine) => {
       invitation: createId('inv'),
       token: createId('tok'),
       session: createId('ses'),
+      device: createId('sgn'),
     }
     const ids = {
       ...{ workspace: workspace.id, project: project.id, key: key.id, request: createId('req'), ...people },
-      ...{ webhook: hook.id, delivery: createId('dlv'), payment: createId('pay') },
+      ...{ webhook: hook.id, delivery: createId('dlv'), payment: createId('pay'), rule: createId('rul') },
+      group: createId('grp'),
     }
     for (const route of routes.filter(({ kind }) => kind !== undefined)) {
       const { kind = 'key', method, path, example } = route

@@ -76,8 +76,10 @@ interface PlaceRow {
 
 const tables: Readonly<Partial<Record<IdKind, string>>> = {
   project: 'projects',
+  group: 'groups',
   member: 'members',
   webhook: 'webhooks',
+  rule: 'alert_rules',
   payment: 'payments',
   invitation: 'invitations',
 }
@@ -88,13 +90,17 @@ async function findPlace(sql: Sql, kind: IdKind, id: string): Promise<PlaceRow[]
   switch (kind) {
     case 'key':
       return await sql`SELECT workspace_id, owner_id FROM api_keys WHERE id = ${id}`
+    case 'device':
+      return await sql`SELECT k.workspace_id, s.person_id AS owner_id FROM sign_ins s JOIN api_keys k ON k.id = s.key_id
+        WHERE s.id = ${id}`
     case 'request':
       return await sql`SELECT r.workspace_id, k.owner_id FROM requests r LEFT JOIN api_keys k ON k.id = r.key_id
         WHERE r.id = ${id}`
     case 'delivery':
-      // By e-mail: to a member of the alert's workspace. Others must not see the deliveries to operators.
-      return await sql`SELECT COALESCE(w.workspace_id, m.workspace_id) AS workspace_id FROM deliveries d
+      // By e-mail: to a member of the alert's workspace, or to an address in one of its rules. Others must not see the deliveries to operators.
+      return await sql`SELECT COALESCE(w.workspace_id, r.workspace_id, m.workspace_id) AS workspace_id FROM deliveries d
           JOIN alerts a ON a.id = d.alert_id LEFT JOIN webhooks w ON w.id = d.webhook_id
+          LEFT JOIN alert_rules r ON r.id = d.rule_id
           LEFT JOIN members m ON m.person_id = d.person_id AND m.workspace_id = a.workspace_id WHERE d.id = ${id}`
     default:
       return []

@@ -2,6 +2,7 @@
 
 import { listAlerts, raiseTest } from '../../alerts/alerts.ts'
 import { markRead, readUntil } from '../../alerts/readers.ts'
+import { type AlertRule, createRule, deleteRule, listRules, updateRule } from '../../alerts/rules.ts'
 import {
   createWebhook,
   deleteWebhook,
@@ -12,7 +13,7 @@ import {
   replayDelivery,
   type Webhook,
 } from '../../alerts/webhooks.ts'
-import { alertSchema, deliverySchema, webhookSchema } from '../../api/alerts.ts'
+import { alertRuleSchema, alertSchema, deliverySchema, webhookSchema } from '../../api/alerts.ts'
 import { listAnswer } from '../../api/fields.ts'
 import { invalidRequest } from '../../kernel/failure.ts'
 import { EgressRefusal } from '../../providers/egress/egress-guard.ts'
@@ -20,11 +21,60 @@ import type { Sql } from '../../store/sql.ts'
 import { appendAudit } from '../../tenancy/audit.ts'
 import { notFound } from '../../tenancy/management.ts'
 import { getWorkspace } from '../../tenancy/workspaces.ts'
-import { answerAs, pageAnswer, pageOf } from './answers.ts'
+import { answerAs, given, pageAnswer, pageOf } from './answers.ts'
 import type { RouteDependencies } from './dependencies.ts'
 import type { Handlers } from './route.ts'
 
-export function alertHandlers({ database, webhooks }: RouteDependencies) {
+export function alertHandlers(deps: RouteDependencies) {
+  return { ...ruleHandlers(deps), ...webhookHandlers(deps) }
+}
+
+function ruleHandlers({ database, mailPolicy, sendMail }: RouteDependencies) {
+  const ruleAnswer = (rule: AlertRule) => ruleFrom({ ...rule, hasMail: sendMail !== undefined })
+  return {
+    createAlertRule: {
+      async write(sql, { body, act, reach }) {
+        const {
+          kind,
+          workspace_id: id,
+          below,
+          percents,
+          scope_id: scopeId,
+          roles = [],
+          emails = [],
+          webhooks = [],
+        } = body
+        const workspaceId = reach.workspaceId ?? id ?? undefined
+        if (workspaceId !== undefined) await getWorkspace(sql, workspaceId)
+        const thresholds = { below: below ?? undefined, percents: percents ?? undefined, scopeId: scopeId ?? undefined }
+        const input = { workspaceId, kind, ...thresholds, roles, emails, webhooks }
+        return ruleAnswer(await createRule(sql, input, mailPolicy(), act))
+      },
+    },
+    async listAlertRules({ query, reach }) {
+      const workspaceId = reach.workspaceId ?? query.workspace_id
+      const filter = { workspaceId, isInstallation: query.installation === 'true' }
+      return pageAnswer(await listRules(database.sql, pageOf(query), filter), ruleAnswer)
+    },
+    updateAlertRule: {
+      async write(sql, { id, body: { below, percents, scope_id: scopeId, ...recipients }, act }) {
+        const change = {
+          ...given({ below, percents, ...recipients }),
+          // null = all of them.
+          ...(scopeId !== undefined && { scopeId: scopeId ?? undefined }),
+        }
+        return ruleAnswer(await updateRule(sql, id, { change, policy: mailPolicy(), act }))
+      },
+    },
+    deleteAlertRule: {
+      async write(sql, { id, act }) {
+        await deleteRule(sql, id, act)
+      },
+    },
+  } satisfies Partial<Handlers>
+}
+
+function webhookHandlers({ database, webhooks }: RouteDependencies) {
   return {
     async listAlerts({ query, reach }) {
       const workspaceId = reach.workspaceId ?? query.workspace_id
@@ -37,14 +87,20 @@ export function alertHandlers({ database, webhooks }: RouteDependencies) {
         await markRead(sql, reach.principal.personId ?? 'installation', until)
       },
     },
-    async createWebhook({ body: { url, workspace_id: id, kinds }, act, reach }) {
+    async createWebhook({ body: { url, workspace_id: id, kinds, format }, act, reach }) {
       const workspaceId = reach.workspaceId ?? id ?? undefined
       if (workspaceId !== undefined) await getWorkspace(database.sql, workspaceId)
       // May take a moment, so it is not inside the transaction.
       const checked = await webhooks.guard().check(url)
       if (checked instanceof EgressRefusal) throw invalidRequest(`\`url\` ${checked.message}.`, 'url')
       const hook = await database.transaction(async (sql) => {
-        const created = await createWebhook(sql, { workspaceId, url, kinds: kinds ?? undefined, createdAt: act.at })
+        const created = await createWebhook(sql, {
+          workspaceId,
+          url,
+          kinds: kinds ?? undefined,
+          format,
+          createdAt: act.at,
+        })
         const details = { workspace: workspaceId ?? null, host: new URL(url).host }
         await appendAudit(sql, { ...act, action: 'webhook.create', object: created.id, details })
         return created
@@ -94,3 +150,4 @@ async function getWebhook(sql: Sql, id: string): Promise<Webhook> {
 const alertAnswer = answerAs(alertSchema)
 const deliveryAnswer = answerAs(deliverySchema)
 const webhookAnswer = answerAs(webhookSchema)
+const ruleFrom = answerAs(alertRuleSchema)

@@ -4,6 +4,7 @@
 import type { z } from 'zod'
 import type { AnswerOf, BodyOf, ItemOf } from '../../api/client.ts'
 import { listAnswer } from '../../api/fields.ts'
+import { groupSchema } from '../../api/groups.ts'
 import type { CheckedBody } from '../../api/operation.ts'
 import type { Operations } from '../../api/operations.ts'
 import { keySchema, projectSchema } from '../../api/projects.ts'
@@ -14,14 +15,16 @@ import { workspaceSchema } from '../../api/workspaces.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import type { WorkspaceId } from '../../kernel/ids.ts'
 import { formatUsd, type Nano, zeroNano } from '../../kernel/money.ts'
+import { minuteAt, rollingMinutes, type SpendLimit, scopeText, subjectText } from '../../kernel/spend-limit.ts'
 import { walletOf } from '../../ledger/account.ts'
 import { windowAt, windowEnd, windowStart } from '../../ledger/budget.ts'
 import type { Wallet } from '../../ledger/ledger.ts'
 import type { Transfer } from '../../ledger/transfer.ts'
-import { templateOf } from '../../store/insert-rows.ts'
+import { portionsOf, templateOf } from '../../store/insert-rows.ts'
 import type { Sql } from '../../store/sql.ts'
 import type { KeyInfo } from '../../tenancy/keys.ts'
-import { type Limits, limitNames, shownLimits, spendLimits } from '../../tenancy/limits.ts'
+import { readLabels } from '../../tenancy/limit-subjects.ts'
+import { type Limits, labelled, limitsFrom, namedSubjects, shownLimits } from '../../tenancy/limits.ts'
 import type { Page, PageQuery } from '../../tenancy/management.ts'
 import type { Project, Workspace } from '../../tenancy/workspaces.ts'
 
@@ -97,12 +100,12 @@ export async function* everyPage<Item>(
   } while (cursor !== undefined)
 }
 
-export function limitsFromBody(body: CheckedBody<Operations['putKeyLimits']>): Limits {
-  return given(Object.fromEntries(limitNames.map(({ field, name }) => [field, body[name]])))
+export function limitsFromBody(body: CheckedBody<Operations['putKeyLimits']>, at?: string): Limits {
+  return limitsFrom(body, at)
 }
 
-export function limitsAnswer(limits: Limits): BodyOf<'putKeyLimits'> {
-  return shownLimits(limits)
+export async function limitsAnswer(sql: Sql, limits: Limits): Promise<BodyOf<'putKeyLimits'>> {
+  return shownLimits(limits, await readLabels(sql, namedSubjects(limits)))
 }
 
 /** A workspace, project or key. */
@@ -114,31 +117,69 @@ interface Scope {
 /** The spend of scopes, by scope and window. */
 type Spent = (scopeId: string, window: string) => Nano
 
-/** One query for all scopes of a page. */
-async function readSpent(sql: Sql, scopes: readonly Scope[]): Promise<Spent> {
-  const limited = scopes.filter(({ limits }) => spendLimits(limits).some(({ cap }) => cap !== undefined))
-  if (limited.length === 0) return () => zeroNano
-  const ids = limited.map(({ id }) => id)
-  const text = ['SELECT scope_id, time_window, spent FROM budgets WHERE scope_id IN (', ...ids.slice(1).fill(', '), ')']
-  const rows = await sql<{ scope_id: string; time_window: string; spent: bigint }>(templateOf(text), ...ids)
-  const spent = new Map(rows.map((row) => [`${row.scope_id} ${row.time_window}`, row.spent as Nano]))
-  return (scopeId, window) => spent.get(`${scopeId} ${window}`) ?? zeroNano
+interface SpendFacts {
+  readonly spent: Spent
+  /** What to call people and groups. */
+  readonly labels: ReadonlyMap<string, string>
+}
+
+/** What one counter counts; undefined for a limit of each end user or each person, which has many. */
+function scopeOf(owner: string, { subject: { kind, name }, models }: SpendLimit): string | undefined {
+  if (kind !== 'all' && name === undefined) return undefined
+  return scopeText({ owner, kind, name: name ?? '', models })
+}
+
+/** A query for all scopes of a page, and one if people or groups are named. */
+async function readSpendFacts(sql: Sql, owners: readonly Scope[], now: number): Promise<SpendFacts> {
+  const scopes = owners.flatMap(({ id, limits }) => (limits.spend ?? []).flatMap((limit) => scopeOf(id, limit) ?? []))
+  const ids = [...new Set(scopes)]
+  if (ids.length === 0) return { spent: () => zeroNano, labels: new Map() }
+  const spent = new Map<string, Nano>()
+  for (const portion of portionsOf(ids)) {
+    const marks = portion.slice(1).fill(', ')
+    const text = ['SELECT scope_id, time_window, spent FROM budgets WHERE scope_id IN (', ...marks, ')']
+    const rows = await sql<{ scope_id: string; time_window: string; spent: bigint }>(templateOf(text), ...portion)
+    for (const row of rows) spent.set(`${row.scope_id} ${row.time_window}`, row.spent as Nano)
+  }
+  for (const { id, limits } of owners) {
+    for (const limit of limits.spend ?? []) {
+      const [scope, span] = [scopeOf(id, limit), rollingMinutes(limit.window)]
+      if (scope === undefined || span === undefined) continue
+      const [row] = await sql<{
+        spent: Nano
+      }>`SELECT COALESCE(CAST(SUM(spent) AS BIGINT), 0) AS spent FROM budget_minutes
+        WHERE scope_id = ${scope} AND time_window = ${limit.window} AND minute >= ${BigInt(minuteAt(now) - span)}`
+      spent.set(`${scope} ${limit.window}`, row?.spent ?? zeroNano)
+    }
+  }
+  const named = [...new Set(owners.flatMap(({ limits }) => namedSubjects(limits)))]
+  return {
+    spent: (scopeId, window) => spent.get(`${scopeId} ${window}`) ?? zeroNano,
+    labels: await readLabels(sql, named),
+  }
 }
 
 /** The state of its spend limits. */
-function spendAnswer({ id, limits }: Scope, now: number, spent: Spent) {
-  return spendLimits(limits).flatMap(({ period, cap }) => {
-    if (cap === undefined) return []
+function spendAnswer({ id, limits }: Scope, now: number, { spent, labels }: SpendFacts) {
+  return (limits.spend ?? []).flatMap((limit) => {
+    const scope = scopeOf(id, limit)
+    if (scope === undefined) return []
+    const { subject, models, window: period, amount } = limit
     const { startsAt = 0 } = limits
     const window = windowAt(period, Math.max(now, startsAt), startsAt)
-    const [start = 0, end = 0] = [windowStart(window), windowEnd(window)]
-    const amounts = { limit: formatUsd(cap), spent: formatUsd(spent(id, window)) }
-    return [{ period, ...amounts, starts_at: isoTime(start), resets_at: isoTime(end) }]
+    const rolling = rollingMinutes(window)
+    const start = rolling === undefined ? windowStart(window) : now - rolling * 60_000
+    const end = windowEnd(window, now)
+    const amounts = { limit: formatUsd(amount), spent: formatUsd(spent(scope, window)) }
+    const whose = subject.kind === 'all' ? {} : { subject: subjectText(labelled(subject, labels)) }
+    const which = models === undefined ? {} : { models }
+    return [{ period, ...amounts, starts_at: isoTime(start ?? 0), resets_at: isoTime(end ?? 0), ...whose, ...which }]
   })
 }
 
-function withLimits<Item extends Scope>(item: Item, now: number, spent: Spent) {
-  return { ...item, limits: limitsAnswer(item.limits), spend: spendAnswer(item, now, spent) }
+function withLimits<Item extends Scope>(item: Item, now: number, { spent, labels }: SpendFacts) {
+  const limits: BodyOf<'putKeyLimits'> = shownLimits(item.limits, labels)
+  return { ...item, limits, spend: spendAnswer(item, now, { spent, labels }) }
 }
 
 /** Answers scopes with the state of their limits. */
@@ -147,11 +188,11 @@ function scopeAnswers<Item extends Scope, Answered>(
 ) {
   return {
     async one(sql: Sql, item: Item, now: number) {
-      return render(withLimits(item, now, await readSpent(sql, [item])), now)
+      return render(withLimits(item, now, await readSpendFacts(sql, [item], now)), now)
     },
     async page(sql: Sql, page: Page<Item>, now: number) {
-      const spent = await readSpent(sql, page.items)
-      return pageAnswer(page, (item) => render(withLimits(item, now, spent), now))
+      const facts = await readSpendFacts(sql, page.items, now)
+      return pageAnswer(page, (item) => render(withLimits(item, now, facts), now))
     },
   }
 }
@@ -190,5 +231,6 @@ export function transferAnswer(transfer: Transfer, workspaceId: WorkspaceId): It
   return transferFrom({ ...transfer, direction, usage })
 }
 
+export const groupAnswer = answerAs(groupSchema)
 export const credentialAnswer = answerAs(credentialSchema)
 export const auditAnswer = answerAs(auditSchema)

@@ -29,16 +29,18 @@ const byToken = installation('management token')
 export function createTokenCheck(deps: Omit<AuthorizeDependencies, 'sessionOf'>) {
   const { adminToken, clock, addressOf, pause = (milliseconds) => Bun.sleep(milliseconds) } = deps
   const brake = createGuessBrake({ clock, pause })
+  /** Counted by the name, such as an account or an address. */
+  const slowName = async (name: string): Promise<Failure | undefined> => {
+    if (!brake.admits(name)) return tooManyGuesses()
+    await brake.afterWrong(name)
+    return undefined
+  }
   /**
    * For secrets that only the database knows: each counts as a wrong token before it is looked up. `name`: counted by it,
    * such as an account, and not by the network address.
    */
-  const slowGuess = async (request: ClientRequest, name?: string): Promise<Failure | undefined> => {
-    const address = name ?? addressOf(request) ?? 'unknown'
-    if (!brake.admits(address)) return tooManyGuesses()
-    await brake.afterWrong(address)
-    return undefined
-  }
+  const slowGuess = (request: ClientRequest, name?: string): Promise<Failure | undefined> =>
+    slowName(name ?? addressOf(request) ?? 'unknown')
   /** Why a token is rejected; undefined = it is the management token. */
   const checkToken = async (token: string, request: ClientRequest): Promise<Failure | undefined> => {
     // Before the brake: someone guessing from the operator's address must not lock the operator out.
@@ -46,7 +48,7 @@ export function createTokenCheck(deps: Omit<AuthorizeDependencies, 'sessionOf'>)
     deps.onRefused?.(request)
     return (await slowGuess(request)) ?? refused(token, adminToken)
   }
-  return { checkToken, slowGuess }
+  return { checkToken, slowGuess, slowName }
 }
 
 export function createAuthorize(deps: AuthorizeDependencies) {

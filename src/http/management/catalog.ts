@@ -55,13 +55,14 @@ export function catalogHandlers(deps: RouteDependencies) {
     async getPlan({ model, query: { surface } }) {
       const plan = deps.planOf(model, surface)
       if (!plan) throw new Failure('NOT_FOUND', `There is no model \`${model.slice(0, 100)}\`.`)
-      const candidates = plan.candidates.map(({ place, provider, upstreamModel, dialect, lane, why = '' }) => ({
+      const candidates = plan.candidates.map(({ place, upstreamModel, standing, waitMs, why = '', ...rest }) => ({
+        ...rest,
         place: place ?? null,
-        provider,
         upstream_model: upstreamModel,
-        dialect,
-        lane,
         why,
+        state: standing.state,
+        wait_ms: waitMs ?? null,
+        fault: standing.why ?? null,
       }))
       return { model: plan.model, surface, mode: plan.mode, candidates }
     },
@@ -237,6 +238,27 @@ function priceListHandlers(deps: RouteDependencies) {
   const { database, changes, prices } = deps
   return {
     listPriceLists: async () => listAnswer(await readLists(database.sql), undefined),
+    async getPriceList({ list: name }) {
+      const [list] = await readLists(database.sql, name)
+      if (!list) throw noPriceList(name)
+      const models = prices.models().flatMap(({ id, name: shown, routes }) => {
+        const [catalog, listed] = [prices.find(id)?.price, prices.find(id, name)?.price]
+        if (!catalog || !listed) return []
+        return {
+          model: id,
+          name: shown,
+          catalog_price: showPrice(catalog),
+          price: showPrice(listed),
+          is_explicit: Object.hasOwn(list.prices, id),
+          routes: routes.map(({ providerId, upstreamModel, cost }) => ({
+            provider: providerId,
+            upstream_model: upstreamModel,
+            cost: cost ? showPrice(cost) : null,
+          })),
+        }
+      })
+      return { ...list, models: models.sort((a, b) => (a.model < b.model ? -1 : 1)) }
+    },
     // Not a `write`: the answer waits until the committed prices are in effect.
     async putPriceList({ list, body: { markup_percent: markup, allow_below_cost: mayBeBelow }, act }) {
       const name = listNameField.safeParse(list).data
@@ -300,7 +322,7 @@ function checkCosts({ prices }: RouteDependencies, priceOf: (model: Model) => Pr
   })
   if (below.length === 0) return
   const more = below.length > shownMax ? ` and ${below.length - shownMax} more` : ''
-  const message = `This would sell ${below.slice(0, shownMax).join(', ')}${more} below what the provider charges. Send \`allow_below_cost\` if that is intended, or set the \`cost\` of the routes.`
+  const message = `This would sell ${below.slice(0, shownMax).join(', ')}${more} below what the provider charges. Allow prices below cost (\`allow_below_cost\`) if that is intended, or correct the \`cost\` of the routes.`
   throw invalidRequest(message, 'allow_below_cost')
 }
 

@@ -1,11 +1,12 @@
 // The parts of the gateway that the handlers of the management API need.
 
 import type { Mail } from '../../alerts/mail.ts'
+import type { MailPolicy } from '../../alerts/rules.ts'
 import type { SenderDependencies } from '../../alerts/webhooks.ts'
 import type { CatalogItem } from '../../api/catalog.ts'
 import type { AnswerOf, CallOf } from '../../api/client.ts'
 import type { OfferedModel } from '../../api/projects.ts'
-import type { ShownProvider } from '../../api/providers.ts'
+import type { ProviderDetails, ShownProvider } from '../../api/providers.ts'
 import type { ExplainedRequest, LoggedRequest } from '../../api/requests.ts'
 import type { Setting } from '../../api/system.ts'
 import type { Model } from '../../catalog/model.ts'
@@ -14,10 +15,12 @@ import type { Clock } from '../../kernel/clock.ts'
 import type { RequestId, WorkspaceId } from '../../kernel/ids.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import type { CredentialFault, OwnCredential } from '../../providers/credentials.ts'
+import type { ConfiguredBill } from '../../reconcile/run.ts'
 import type { PlanExplanation } from '../../routing/offer.ts'
 import type { Probe } from '../../routing/probe-provider.ts'
 import type { Sql } from '../../store/sql.ts'
 import type { RequestFilters } from '../../telemetry/read-log.ts'
+import type { SortedQuery } from '../../telemetry/request-log.ts'
 import type { RequestTail } from '../../telemetry/request-tail.ts'
 import type { RouteHistory } from '../../telemetry/route-history.ts'
 import type { ComputeVerifier } from '../../tenancy/api-key.ts'
@@ -33,11 +36,12 @@ import type { Project } from '../../tenancy/workspaces.ts'
 import type { AutoTopUps } from '../payments/auto-topup.ts'
 import type { Refunds } from '../payments/refunds.ts'
 import type { Checkout } from '../payments/stripe-checkout.ts'
+import type { SignInDependencies } from '../sign-in.ts'
 import type { MoveDependencies } from './writes.ts'
 
 export interface RouteDependencies extends MoveDependencies {
   readonly clock: Clock
-  readonly ledger: Pick<Ledger, 'fund' | 'wallet' | 'transfers' | 'correct' | 'recount' | 'recountAttributed'>
+  readonly ledger: Pick<Ledger, 'fund' | 'wallet' | 'transfers' | 'correct' | 'recount'>
   readonly idempotency: Idempotency
   /** undefined = no payments are configured; the operations answer which settings to make. */
   readonly checkout?: Checkout | undefined
@@ -46,6 +50,7 @@ export interface RouteDependencies extends MoveDependencies {
   readonly computeVerifier: ComputeVerifier
   readonly invalidate: Authenticator['invalidate']
   readonly passwords: Passwords
+  readonly signIns: Pick<SignInDependencies, 'userCodes' | 'count' | 'onRefused' | 'slowName'>
   readonly adminToken: AdminToken
   /** The path of a new link that signs in as the operator, and with the public address if there is one. */
   createSignInLink(): Promise<{ readonly path: string; readonly url: string | null }>
@@ -56,6 +61,8 @@ export interface RouteDependencies extends MoveDependencies {
   readonly providers: {
     /** The enabled ones. */
     list(): readonly ShownProvider[]
+    /** undefined = it is not enabled. */
+    find(provider: string): ProviderDetails | undefined
     /** undefined = it is not enabled. */
     test(provider: string): Promise<Probe | undefined>
     /** Tests a workspace's own key; throws a Failure if there is none or it cannot be used. */
@@ -81,8 +88,12 @@ export interface RouteDependencies extends MoveDependencies {
   /** Notifies other replicas of a price when it is committed. */
   readonly changes: Pick<Changes, 'record' | 'tell'>
   readonly requests: RequestLog
+  /** Where the bills of providers are read, by the configuration in effect. */
+  readonly bills: { sources(): readonly ConfiguredBill[] }
   /** Checks the addresses of webhooks, and derives their secrets. */
   readonly webhooks: Pick<SenderDependencies, 'guard' | 'secretsOf'>
+  /** Which addresses alert rules may name. */
+  mailPolicy(): MailPolicy
   /** Whether the mail server has accepted it. undefined = no e-mail is configured. */
   readonly sendMail?: ((mail: Mail) => Promise<boolean>) | undefined
   readonly tail: RequestTail
@@ -118,12 +129,14 @@ export interface CredentialDestination {
 }
 
 export interface RequestLog {
-  /** Newest first. An unknown id has no requests. */
-  list(query: RequestQuery): Promise<Page<LoggedRequest>>
+  /** Newest first if no order is given. An unknown id has no requests. */
+  list(query: RequestQuery & PageQuery): Promise<Page<LoggedRequest>>
+  /** All of them, in the order of the list. */
+  pages(query: RequestQuery): Promise<AsyncIterable<readonly LoggedRequest[]>>
   find(id: RequestId): Promise<ExplainedRequest | undefined>
 }
 
-export interface RequestQuery extends PageQuery, RequestFilters {
+export interface RequestQuery extends RequestFilters, Partial<Pick<SortedQuery, 'sort' | 'order' | 'signal'>> {
   /** When they started, epoch milliseconds; `to` is exclusive. */
   readonly from?: number
   readonly to?: number

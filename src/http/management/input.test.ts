@@ -162,7 +162,11 @@ forEachEngine((engine) => {
   test('L4: answers a defect with 500 without details, and a lost database with 503', async () => {
     const broken = (error: Error) => async () => Promise.reject(error)
     await using management = await openManagement(engine, {
-      requests: { list: broken(new Error('canary of the house')), find: async () => undefined },
+      requests: {
+        list: broken(new Error('canary of the house')),
+        find: async () => undefined,
+        pages: broken(new Error('unused')),
+      },
     })
     const reply = await management.ask('GET', '/api/requests')
     expect([reply.status, reply.body.error.code, reply.text.includes('canary')]).toEqual([500, 'INTERNAL', false])

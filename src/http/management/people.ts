@@ -159,13 +159,20 @@ function memberHandlers({ database, invalidate, linkTo, sendMail }: RouteDepende
       async write(sql, { id, body: { role }, act, reach }) {
         return memberAnswer(await changeRole(sql, id, role, act, lastOne(reach, await getMember(sql, id))))
       },
+      // Their cached access tokens carry the role.
+      async afterCommit({ id }) {
+        invalidate((await getMember(database.sql, id)).personId)
+        return undefined
+      },
     },
     // Not a `write`: which keys ended is known only after the commit.
     async removeMember({ id, act, reach }) {
-      const { keys } = await database.transaction(async (sql) =>
+      const { member, keys } = await database.transaction(async (sql) =>
         removeMember(sql, id, act, lastOne(reach, await getMember(sql, id))),
       )
       for (const key of keys) invalidate(key)
+      // Someone who was an operator may still be a viewer of a workspace.
+      invalidate(member.personId)
     },
     createResetLink: {
       async write(sql, call) {

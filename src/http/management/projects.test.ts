@@ -43,6 +43,7 @@ forEachEngine((engine) => {
     expect(secret).toMatch(/^sk-tg-[0-9A-Za-z]{34}$/)
     expect(key).toEqual({
       id: expect.stringMatching(/^key_/),
+      kind: 'secret',
       workspace_id: project.workspace_id,
       project_id: project.id,
       name: 'ci',

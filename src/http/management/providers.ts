@@ -4,11 +4,12 @@
 import type { AnswerOf, CallOf } from '../../api/client.ts'
 import { listAnswer } from '../../api/fields.ts'
 import type { historyPeriods, TestResult } from '../../api/providers.ts'
+import { routeStatus } from '../../api/route-state.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import { Failure, invalidRequest } from '../../kernel/failure.ts'
 import { Secret } from '../../kernel/secret.ts'
 import type { Probe, ProbeVerdict } from '../../routing/probe-provider.ts'
-import { findIncidents, type RouteSlots } from '../../telemetry/route-history.ts'
+import { findIncidents } from '../../telemetry/route-history.ts'
 import { appendAudit } from '../../tenancy/audit.ts'
 import { deleteCredential, listCredentials, type NewCredential } from '../../tenancy/credentials.ts'
 import { credentialAnswer } from './answers.ts'
@@ -19,7 +20,7 @@ import type { Handlers } from './route.ts'
 const effectMs = 5_000
 
 export function providerHandlers(deps: RouteDependencies) {
-  const { database, credentials, providers, configFile, routeHistory } = deps
+  const { database, credentials, providers, configFile } = deps
   return {
     async listCredentials({ id }) {
       return listAnswer((await listCredentials(database.sql, id)).map(credentialAnswer))
@@ -65,11 +66,15 @@ export function providerHandlers(deps: RouteDependencies) {
       return testResult(await providers.testOwn(id, provider), act.at)
     },
     listProviders: async () => listAnswer(providers.list()),
-    getProviderHistory: async ({ query: { period }, act }) =>
-      historyAnswer((from) => routeHistory.read(act.at, from), period, act.at),
+    async getProvider({ provider }) {
+      const found = providers.find(provider)
+      if (!found) throw notEnabled(provider)
+      return found
+    },
+    getProviderHistory: async ({ query: { period }, act }) => historyAnswer(deps, period, act.at),
     async testProvider({ provider, act }) {
       const probe = await providers.test(provider)
-      if (probe === undefined) throw new Failure('NOT_FOUND', `The provider ${provider} is not enabled.`)
+      if (probe === undefined) throw notEnabled(provider)
       return testResult(probe, act.at)
     },
     getConfigFile: async () => configFile.read(),
@@ -96,13 +101,14 @@ const periods = {
 } as const satisfies Record<(typeof historyPeriods)[number], object>
 
 async function historyAnswer(
-  read: (from: number) => Promise<readonly RouteSlots[]>,
+  { routeHistory, catalog }: Pick<RouteDependencies, 'routeHistory' | 'catalog'>,
   period: keyof typeof periods,
   now: number,
 ): Promise<AnswerOf<'getProviderHistory'>> {
   const { count, bucketMs } = periods[period]
   const from = Math.floor(now / bucketMs) * bucketMs - (count - 1) * bucketMs
-  const routes = await read(from)
+  const routes = await routeHistory.read(now, from)
+  const failing = failingRoutes(catalog({ all: false }))
   return {
     from: isoTime(from),
     to: isoTime(now),
@@ -124,7 +130,7 @@ async function historyAnswer(
         first_event_ms: timed === 0 ? null : Math.round(firstEventMs / timed),
       }
     }),
-    incidents: findIncidents(routes, now).map((incident) => ({
+    incidents: findIncidents(routes, (route) => failing.has(routeName(route))).map((incident) => ({
       provider: incident.provider,
       upstream_models: incident.upstreamModels,
       started_at: isoTime(incident.startedAt),
@@ -134,6 +140,15 @@ async function historyAnswer(
       requests_failed: incident.lost,
     })),
   }
+}
+
+const routeName = (route: { readonly provider: string; readonly upstreamModel: string }) =>
+  `${route.provider} ${route.upstreamModel}`
+
+/** As the catalog shows them, so that an incident goes on exactly as long as its route is shown as failing. */
+function failingRoutes(models: ReturnType<RouteDependencies['catalog']>): ReadonlySet<string> {
+  const routes = models.flatMap((model) => model.routes).filter((route) => routeStatus(route).level === 'error')
+  return new Set(routes.map(({ provider, upstream_model }) => routeName({ provider, upstreamModel: upstream_model })))
 }
 
 type FileChange = NonNullable<CallOf<'updateConfigFile'>['body']>
@@ -154,6 +169,10 @@ function fileChanges({ providers = {}, models = {}, aliases = {}, disabled_provi
     }),
   )
   return [...switched, ...changed]
+}
+
+function notEnabled(provider: string): Failure {
+  return new Failure('NOT_FOUND', `The provider ${provider} is not enabled.`)
 }
 
 function noCredential(provider: string): Failure {

@@ -59,6 +59,7 @@ async function explain(database: Database, { quoted, moved, held = full, usage =
     ...{ provider: 'acme', upstreamModel: 'l', lane: 'bytes', candidates: [], attempts: [], warnings: [], notes: [] },
     ...{ usage, held: held as Nano, charge: quoted as Nano, firstEventMs: 1, totalMs: 2, client: undefined },
     ...{ session: undefined, agent: undefined, endUser: undefined, tags: {}, upstreamCost: undefined },
+    costVersion: undefined,
     // From the plan: only the ledger knows which route served in the end.
     priceVersion,
   }
@@ -369,6 +370,25 @@ async function writeRequest(management: TestManagement, { workspace, project, ke
 }
 
 forEachEngine((engine) => {
+  test('estimates that only groups without sums, and hours that a day cuts, are read from the log', async () => {
+    await using management = await openManagement(engine)
+    const place = await openPlace(management)
+    for (let count = 0; count < 3; count++) await writeRequest(management, place)
+    // All three started at 07:59.
+    const period = 'from=2027-01-08T00:00:00Z&to=2027-01-15T08:00:00Z'
+    const rowsOf = async (group: string, offsetMinutes = 0) => {
+      const query = `report=series&interval=1d&utc_offset_minutes=${offsetMinutes}&group_by=${group}&${period}`
+      return (await management.ask('GET', `/api/usage/estimate?${query}`)).body.rows
+    }
+    const summed = ['model', 'person', 'key', 'project', 'provider', 'route', 'agent', 'session', 'cause', 'workspace']
+    for (const value of summed) {
+      // Days in India begin at 18:30 in UTC, days seven and a half hours behind it at 07:30.
+      const rows = [await rowsOf(value), await rowsOf(value, 330), await rowsOf(value, -450)]
+      expect([value, ...rows]).toEqual([value, 0, 0, 3])
+    }
+    expect([await rowsOf('user'), await rowsOf('tag:team')]).toEqual([3, 3])
+  })
+
   test('sums up requests by hour and by key, with names', async () => {
     await using management = await openManagement(engine)
     const place = await openPlace(management)

@@ -8,6 +8,7 @@ import {
   requestSchema,
   seriesIntervals,
   seriesMax,
+  sortedExportMax,
   statsGroupsMax,
   type UsageItem,
   usageFields,
@@ -18,7 +19,7 @@ import { readPriceVersion } from '../../catalog/price-versions.ts'
 import { passesAttribution, shownEndUser, tagsText } from '../../kernel/attribution.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import { Failure, invalidRequest } from '../../kernel/failure.ts'
-import { isId, type KeyId, type RequestId, type WorkspaceId } from '../../kernel/ids.ts'
+import { isId, type KeyId, type RequestId } from '../../kernel/ids.ts'
 import { formatPico, formatPrice, formatUsd, type Nano, picoToNano, zeroNano } from '../../kernel/money.ts'
 import { factorNames, factors, tokenBuckets, type Usage, unitBuckets, wholeBuckets } from '../../kernel/usage.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
@@ -32,10 +33,15 @@ import {
   oldestRequest,
   type Period,
   type RequestFilters,
-  type Source,
+  type SourceQuery,
   sourceOf,
 } from '../../telemetry/read-log.ts'
-import type { RequestLog as StoredLog } from '../../telemetry/request-log.ts'
+import {
+  requestsAt,
+  type SortedPlace,
+  type RequestLog as StoredLog,
+  sortedPlaces,
+} from '../../telemetry/request-log.ts'
 import type { LoggedRequest as StoredRequest } from '../../telemetry/request-record.ts'
 import {
   countFacets,
@@ -44,9 +50,9 @@ import {
   facetsSource,
   joined,
   readTopSeries,
-  type SeriesQuery,
   type SeriesSum,
   seriesSource,
+  type TopQuery,
 } from '../../telemetry/request-series.ts'
 import { firstEventsOf, readStats } from '../../telemetry/request-stats.ts'
 import type { RequestTail } from '../../telemetry/request-tail.ts'
@@ -59,12 +65,12 @@ import {
   usageSource,
 } from '../../telemetry/usage-export.ts'
 import { findEndUser } from '../../tenancy/end-users.ts'
-import { keysOfOwner } from '../../tenancy/keys.ts'
+import { keysOfOwner, nameOfKey, ownersOfKeys } from '../../tenancy/keys.ts'
 import { notFound } from '../../tenancy/management.ts'
 import type { Reach } from '../../tenancy/principal.ts'
 import { type CsvValue, csvLine } from '../../wire/csv.ts'
 import { answerAs, everyPage, given, pageOf, transferAnswer } from './answers.ts'
-import type { RequestLog, RouteDependencies } from './dependencies.ts'
+import type { RequestLog, RequestQuery, RouteDependencies } from './dependencies.ts'
 import type { Call, Handlers } from './route.ts'
 
 const dayMs = 86_400_000
@@ -91,15 +97,16 @@ export function requestHandlers({ database, clock, requests, tail }: RouteDepend
     return { database: { ...database, signal }, ...periodOf(query, usageSpanMs), groupBy, ...filters }
   }
   /** null = the log is empty, or the answer also has what retention removed from the log. */
-  const logFromOf = async ({ sums }: Source, workspaceId: WorkspaceId | undefined): Promise<string | null> => {
-    if (sums && !isRemovedWithLog(sums.series)) return null
-    const oldest = await oldestRequest(database, workspaceId)
+  const logFromOf = async (query: SourceQuery): Promise<string | null> => {
+    const { sums } = sourceOf(query)
+    if (sums && !query.cut && !isRemovedWithLog(sums.series)) return null
+    const oldest = await oldestRequest(database, query.workspaceId)
     return oldest === undefined ? null : isoTime(oldest)
   }
   const seriesQuery = async (
     query: Call<'getUsageSeries'>['query'],
     reach: Reach,
-  ): Promise<SeriesQuery & { readonly interval: keyof typeof seriesIntervals }> => {
+  ): Promise<TopQuery & { readonly interval: keyof typeof seriesIntervals }> => {
     const { from, to } = checkPeriod(periodOf(query, dayMs))
     const interval = query.interval ?? usualInterval(to - from)
     const stepMs = seriesIntervals[interval]
@@ -107,7 +114,10 @@ export function requestHandlers({ database, clock, requests, tail }: RouteDepend
       throw invalidRequest(`At most ${seriesPointsMax} intervals can be summed up at once.`, 'interval')
     }
     const offsetMs = query.utc_offset_minutes * 60_000
-    return { ...(await reachedBy(database, query, reach)), from, to, stepMs, offsetMs, group: query.group_by, interval }
+    const wanted = { ...(await reachedBy(database, query, reach)), from, to, stepMs, offsetMs, interval }
+    if (query.group_by !== 'person') return { ...wanted, group: query.group_by }
+    const owners = await ownersOfKeys(database.sql, wanted.workspaceId)
+    return { ...wanted, group: 'key', regroup: (key) => owners.get(key as KeyId) ?? null }
   }
   const reportOf = async <Sums>(
     call: UsageCall,
@@ -115,11 +125,14 @@ export function requestHandlers({ database, clock, requests, tail }: RouteDepend
     more: Pick<UsageQuery, 'withProviderCosts'> = {},
   ) => {
     const wanted = { ...(await usageQuery(call)), ...more }
-    const { from, to, groupBy, workspaceId } = checkPeriod(wanted)
+    const { from, to, groupBy } = checkPeriod(wanted)
     const { database: _, withProviderCosts: __, ...query } = wanted
-    const [logFrom, sums] = await Promise.all([logFromOf(sourceOf(usageSource(query)), workspaceId), sumUsage(wanted)])
+    const [logFrom, sums] = await Promise.all([logFromOf(usageSource(query)), sumUsage(wanted)])
     const groups = [...sums.list()].sort(byCost)
-    const shown = groups.slice(0, usageGroupsMax).map(async (sum) => ({
+    const kept = groups.slice(0, usageGroupsMax)
+    // Within a day the most expensive stay first.
+    if (groupBy[0] === 'day') kept.sort(({ groups: [a] }, { groups: [b] }) => String(a).localeCompare(String(b)))
+    const shown = kept.map(async (sum) => ({
       values: [...sum.groups],
       names: await Promise.all(sum.groups.map((id, at) => (id === null ? null : nameOf(database, groupBy[at], id)))),
       ...answerOf(sum),
@@ -145,10 +158,11 @@ export function requestHandlers({ database, clock, requests, tail }: RouteDepend
       },
     },
     exportRequests: {
-      async download({ query, reach }) {
-        const { format } = query
-        const filters = { ...(await reachedBy(database, query, reach)), ...given({ from: query.from, to: query.to }) }
-        const pages = everyPage((page) => requests.list({ ...filters, ...page }))
+      async download({ query, reach, signal }) {
+        const { format, sort, order } = query
+        const period = given({ from: query.from, to: query.to })
+        const filters = await reachedBy(database, query, reach)
+        const pages = await requests.pages({ ...filters, ...period, sort, order, signal })
         const pieces = format === 'csv' ? csvPieces(database, pages) : jsonPieces(pages)
         return { type: fileTypeOf[format], name: `requests.${format}`, pieces }
       },
@@ -159,7 +173,7 @@ export function requestHandlers({ database, clock, requests, tail }: RouteDepend
       const logged = async (): Promise<readonly Period[]> => {
         if (report === 'facets') return facetsSource({ ...filters, ...period }).logged
         if (report === 'series') {
-          const group = (groups ?? 'none') as SeriesQuery['group']
+          const group = (groups ?? 'none') as Call<'getUsageSeries'>['query']['group_by']
           return sourceOf(seriesSource(await seriesQuery({ ...query, group_by: group }, reach))).logged
         }
         const groupBy = (groups ?? (report === 'margin' ? 'day' : 'model')).split(',') as UsageQuery['groupBy']
@@ -182,11 +196,13 @@ export function requestHandlers({ database, clock, requests, tail }: RouteDepend
       type Lists = Record<FacetName, Awaited<ReturnType<typeof answerOf>>>
       return { from: isoTime(from), to: isoTime(to), total, facets: Object.fromEntries(lists) as Lists }
     },
-    async listRequests({ query, reach }) {
+    async listRequests({ query, reach, signal }) {
+      const { sort, order } = query
       const found = await requests.list({
         ...pageOf(query),
         ...(await reachedBy(database, query, reach)),
         ...given({ from: query.from, to: query.to }),
+        ...{ sort, order, signal },
       })
       return listAnswer(found.items, found.nextCursor)
     },
@@ -232,9 +248,9 @@ export function requestHandlers({ database, clock, requests, tail }: RouteDepend
     },
     async getUsageSeries({ query, reach, signal }) {
       const { interval, ...wanted } = await seriesQuery(query, reach)
-      const { from, to, group, workspaceId } = wanted
+      const { from, to } = wanted
       const [logFrom, { shown, others }] = await Promise.all([
-        logFromOf(sourceOf(seriesSource(wanted)), workspaceId),
+        logFromOf(seriesSource(wanted)),
         readTopSeries({ ...database, signal }, wanted, seriesMax),
       ])
       return {
@@ -246,7 +262,7 @@ export function requestHandlers({ database, clock, requests, tail }: RouteDepend
         series: await Promise.all(
           shown.map(async (series) => ({
             value: series.value,
-            name: series.value === null ? null : await nameOf(database, group, series.value),
+            name: series.value === null ? null : await nameOf(database, query.group_by, series.value),
             ...seriesAnswer(series),
           })),
         ),
@@ -276,6 +292,7 @@ function seriesAnswer({ total, buckets }: SeriesSum) {
   const answerOf = (figures: Figures) => ({
     ...sumsAnswer(figures),
     cache_read_tokens: Number(figures.cacheReadTokens),
+    cache_saved: formatUsd(figures.cacheSaved as Nano),
   })
   const points = [...buckets].sort(([a], [b]) => a - b)
   return {
@@ -303,12 +320,13 @@ function usageAnswerOf(sum: UsageSum) {
   }
 }
 
-function marginAnswerOf({ requests, cost, upstreamCost, uncosted, uncostedCharges }: UsageSum) {
+function marginAnswerOf({ requests, cost, upstreamCost, failedCost, uncosted, uncostedCharges }: UsageSum) {
   return {
     requests,
     charged: formatUsd(cost),
     upstream_cost: formatUsd(upstreamCost),
-    margin: formatUsd((cost - uncostedCharges - upstreamCost) as Nano),
+    failed_cost: formatUsd(failedCost),
+    margin: formatUsd((cost - uncostedCharges - upstreamCost - failedCost) as Nano),
     requests_without_cost: uncosted,
     charged_without_cost: formatUsd(uncostedCharges),
   }
@@ -361,12 +379,32 @@ export function createRequestReader({
   readonly ledger: Pick<Ledger, 'transfersOf'>
   readonly requests: Pick<StoredLog, 'list' | 'find'>
 }): RequestLog {
+  const list: RequestLog['list'] = async ({ limit, cursor, sort = 'started_at', order = 'desc', ...query }) => {
+    const { signal: _, ...filters } = query
+    if (!isNewestFirst({ sort, order })) {
+      const after = cursor === undefined ? undefined : placeFrom(cursor)
+      const wanted = { ...query, ...given({ after }), sort, order, limit: limit + 1 }
+      const places = await sortedPlaces(database, wanted)
+      const shown = places.slice(0, limit)
+      const items = (await requestsAt(database.sql, shown)).map(requestAnswer)
+      return { items, nextCursor: places.length > limit ? placeText(shown.at(-1)) : undefined }
+    }
+    const before = cursor !== undefined && isId('req', cursor) ? { before: cursor } : {}
+    const found = await requests.list({ ...filters, ...before, limit: limit + 1 })
+    const items = found.slice(0, limit).map(requestAnswer)
+    return { items, nextCursor: found.length > limit ? items.at(-1)?.id : undefined }
+  }
   return {
-    async list({ limit, cursor, ...filters }) {
-      const before = cursor !== undefined && isId('req', cursor) ? { before: cursor } : {}
-      const found = await requests.list({ ...filters, ...before, limit: limit + 1 })
-      const items = found.slice(0, limit).map(requestAnswer)
-      return { items, nextCursor: found.length > limit ? items.at(-1)?.id : undefined }
+    list,
+    async pages(query) {
+      if (isNewestFirst(query)) return everyPage((page) => list({ ...query, ...page }))
+      const { sort = 'started_at', order = 'desc' } = query
+      const places = await sortedPlaces(database, { ...query, sort, order, limit: sortedExportMax + 1 })
+      if (places.length <= sortedExportMax) return pagesAt(database, places)
+      throw invalidRequest(
+        `More than ${sortedExportMax} requests match, which is too many to sort for a file. Choose a shorter period, or sort by started_at.`,
+        'sort',
+      )
     },
     async find(id: RequestId) {
       const request = await requests.find(id)
@@ -383,6 +421,29 @@ export function createRequestReader({
       }
     },
   }
+}
+
+function isNewestFirst({ sort = 'started_at', order = 'desc' }: Pick<RequestQuery, 'sort' | 'order'>): boolean {
+  return sort === 'started_at' && order === 'desc'
+}
+
+const pageAtSize = 200
+
+async function* pagesAt({ sql }: Database, places: readonly SortedPlace[]) {
+  for (let from = 0; from < places.length; from += pageAtSize) {
+    yield (await requestsAt(sql, places.slice(from, from + pageAtSize))).map(requestAnswer)
+  }
+}
+
+/** A place in a sorted list as a cursor. */
+function placeText(place: SortedPlace | undefined): string | undefined {
+  return place && `${place.value ?? ''}:${place.id}`
+}
+
+function placeFrom(cursor: string): SortedPlace {
+  const [, value = '', id = ''] = /^(-?[0-9]{0,18}):(.+)$/.exec(cursor) ?? []
+  if (!isId('req', id) || value === '-') throw invalidRequest('`cursor` is not a cursor of this list.', 'cursor')
+  return { id, value: value === '' ? null : BigInt(value) }
 }
 
 const requestFrom = answerAs(requestSchema)
@@ -469,10 +530,13 @@ function sumsAnswer(figures: Figures) {
   }
 }
 
-const namedTables: Readonly<Record<string, string>> = { key: 'api_keys', project: 'projects', workspace: 'workspaces' }
+const namedTables: Readonly<Record<string, string>> = {
+  ...{ project: 'projects', workspace: 'workspaces', person: 'people' },
+}
 
 /** null = what is grouped by has no names. */
 async function nameOf({ sql }: Database, group = '', id: string): Promise<string | null> {
+  if (group === 'key') return await nameOfKey(sql, id)
   const table = namedTables[group]
   if (table === undefined) return null
   const [row] = await sql<{ name: string }>`SELECT name FROM ${sql(table)} WHERE id = ${id}`

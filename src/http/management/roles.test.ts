@@ -7,12 +7,13 @@ import { openManagement, type TestManagement } from '../../../test/parts/managem
 import { endpoints, type OperationName } from '../../api/endpoints.ts'
 import { idPrefixes } from '../../api/operation.ts'
 import { operations } from '../../api/operations.ts'
-import { createId, type KeyId, type PersonId, type WorkspaceId } from '../../kernel/ids.ts'
+import { createId, type KeyId, type PersonId, type ProjectId, type WorkspaceId } from '../../kernel/ids.ts'
 import type { Nano } from '../../kernel/money.ts'
 import type { Role } from '../../kernel/roles.ts'
 import { type RequestRow, requestColumns, writeRequests } from '../../store/request-rows.ts'
 import { createToken } from '../../tenancy/management-tokens.ts'
 import { addMember, insertPerson } from '../../tenancy/people.ts'
+import { createSignIn } from '../../tenancy/sign-ins.ts'
 import { insertPayment } from '../payments/payments.ts'
 import type { RouteDependencies } from './dependencies.ts'
 
@@ -56,6 +57,12 @@ const table: Readonly<Record<OperationName, readonly [Row, Row, Row]>> = {
   listPayments: readers,
   refundPayment: operators,
   createProject: admins(201),
+  // The second of the same name in one workspace is refused.
+  createGroup: [[201, 400, 404, 404], no, no],
+  listGroups: admins(),
+  getGroup: admins(),
+  updateGroup: admins(),
+  deleteGroup: admins(204),
   listProjects: everyone,
   getProject: everyone,
   updateProject: admins(),
@@ -75,6 +82,7 @@ const table: Readonly<Record<OperationName, readonly [Row, Row, Row]>> = {
   testCredential: admins(),
   listProviders: operators,
   getProviderHistory: operators,
+  getProvider: operators,
   testProvider: operators,
   getCatalog: self(200),
   getPrice: operators,
@@ -83,6 +91,7 @@ const table: Readonly<Record<OperationName, readonly [Row, Row, Row]>> = {
   updatePrices: operators,
   getPlan: operators,
   listPriceLists: operators,
+  getPriceList: operators,
   putPriceList: operators,
   deletePriceList: operators,
   followRequests: everyone,
@@ -96,7 +105,15 @@ const table: Readonly<Record<OperationName, readonly [Row, Row, Row]>> = {
   estimateReport: everyone,
   getRequestFacets: everyone,
   getMargin: operators,
+  runReconciliation: operators,
+  exportReconciliation: operators,
+  getReconciliation: operators,
+  exportFocus: operators,
   listAlerts: readers,
+  createAlertRule: admins(201),
+  listAlertRules: admins(),
+  updateAlertRule: admins(),
+  deleteAlertRule: admins(204),
   createWebhook: admins(201),
   listWebhooks: admins(),
   deleteWebhook: admins(204),
@@ -112,6 +129,15 @@ const table: Readonly<Record<OperationName, readonly [Row, Row, Row]>> = {
   endSessions: self(200),
   listSessions: self(200),
   endSession: [own(204), own(204), own(204)],
+  // A device is approved in a console session.
+  openDeviceGrant: self(400),
+  approveDeviceGrant: self(400),
+  denyDeviceGrant: self(400),
+  listOwnSignIns: self(200),
+  endOwnSignIns: self(200),
+  listSignIns: [all(200), all(200), no],
+  endSignIn: [all(204), own(204), no],
+  endWorkspaceSignIns: admins(),
   createSignInLink: operators,
   createToken: self(400),
   listTokens: self(200),
@@ -123,6 +149,10 @@ const table: Readonly<Record<OperationName, readonly [Row, Row, Row]>> = {
   createInvitation: admins(201),
   listInvitations: admins(),
   revokeInvitation: admins(204),
+  getManagedSettings: operators,
+  putManagedSettings: operators,
+  previewManagedSettings: operators,
+  exportAudit: operators,
   listAudit: operators,
   getConfig: operators,
   getConfigFile: operators,
@@ -232,6 +262,18 @@ async function objectOf(roles: Roles, name: OperationName, column: Column, calle
       await management.database.transaction((sql) => sql`INSERT INTO console_sessions ${sql([row])}`)
       return id
     }
+    case 'group':
+      return (
+        await management.make(`/api/workspaces/${place.workspaceId}/groups`, { name: createId('grp').toLowerCase() })
+      ).id
+    case 'rule':
+      return (await management.make('/api/alert-rules', { kind: 'topup.failed', workspace_id: place.workspaceId })).id
+    case 'device': {
+      const { personId } = owner
+      const signIn = { personId, projectId: place.projectId as ProjectId, client: 'tollgate', device: label }
+      const made = await management.database.transaction((sql) => createSignIn(sql, signIn, at))
+      return made.subject.signInId
+    }
     case 'webhook':
     case 'delivery': {
       const body = { url: 'https://example.com/', workspace_id: place.workspaceId }
@@ -274,7 +316,7 @@ async function requestOf(
   return id
 }
 
-const createdInWorkspace: ReadonlySet<OperationName> = new Set(['createInvitation', 'createWebhook'])
+const createdInWorkspace: ReadonlySet<OperationName> = new Set(['createInvitation', 'createWebhook', 'createAlertRule'])
 
 /** Operations that name a workspace in their query or body instead of their path. */
 function isScopedByWorkspace(name: OperationName): boolean {
@@ -367,9 +409,14 @@ forEachEngine((engine) => {
   })
 })
 
-/** Tokens and passwords belong to a session; nothing was paid through Stripe. */
+/** Tokens and passwords belong to a session; nothing was paid through Stripe; there is no price list, and no bill is configured. */
 const asOperator: Readonly<Partial<Record<OperationName, number>>> = {
   changePassword: 400,
   createToken: 400,
+  openDeviceGrant: 400,
+  approveDeviceGrant: 400,
+  denyDeviceGrant: 400,
   refundPayment: 404,
+  getPriceList: 404,
+  runReconciliation: 404,
 }

@@ -36,6 +36,8 @@ interface CallOf<Id, Body, Query> {
   readonly act: Act & { readonly requestId: RequestId }
   /** Who calls, and what the call may see. */
   readonly reach: Reach
+  /** Where it came from; undefined = unknown. */
+  readonly address: string | undefined
   /** Aborts when the caller disconnects, so that a report stops reading. */
   readonly signal: { readonly aborted: boolean }
   /** For handlers without `write`, which have to honour it themselves. */

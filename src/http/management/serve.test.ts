@@ -7,6 +7,9 @@ import { createId } from '../../kernel/ids.ts'
 import { unavailable } from '../../ledger/account.ts'
 import { clean } from '../../ledger/clean.ts'
 import type { Funding } from '../../ledger/fund.ts'
+import { appendAudit } from '../../tenancy/audit.ts'
+import { createToken } from '../../tenancy/management-tokens.ts'
+import { addMember, insertPerson } from '../../tenancy/people.ts'
 import { createWorkspace } from '../../tenancy/workspaces.ts'
 
 // The clock of the tests stands at 1 800 000 000 s.
@@ -280,7 +283,10 @@ async function turnPages({ ask }: TestManagement, path: string, limit: number) {
   const items: { id: string; name: string }[] = []
   let cursor = ''
   do {
-    const { body } = await ask('GET', `${path}?limit=${limit}${cursor && `&cursor=${cursor}`}`)
+    const { body } = await ask(
+      'GET',
+      `${path}${path.includes('?') ? '&' : '?'}limit=${limit}${cursor && `&cursor=${cursor}`}`,
+    )
     sizes.push(body.data.length)
     items.push(...body.data)
     cursor = body.next_cursor ?? ''
@@ -311,6 +317,63 @@ forEachEngine((engine) => {
     const requests = await turnPages(management, '/api/requests', 100)
     expect(requests.items.map(({ id }) => id)).toEqual(logged.map(({ id }) => id).reverse())
     expect((await turnPages(management, '/api/catalog', 2)).sizes).toEqual([2, 1])
+  })
+
+  storeTest('filters the audit log by actor, action, object and time, in pages and as a file', async (management) => {
+    const ada = await management.database.transaction(async (sql) => {
+      const id = await insertPerson(sql, { email: 'ada@example.com', name: 'Ada' }, 0)
+      await addMember(sql, id, { role: 'operator', workspaceId: undefined }, 'invitation', 0)
+      return id
+    })
+    const { token } = await management.database.transaction((sql) =>
+      createToken(
+        sql,
+        { personId: ada, role: 'operator', workspaceId: undefined, name: 'cli', days: 30 },
+        { actor: ada, at: 1 },
+      ),
+    )
+    const entries = [
+      { actor: ada, action: 'key.create', object: 'key_1', at: 10 },
+      { actor: token.id, action: 'key.revoke', object: 'key_1', at: 20 },
+      { actor: 'console', action: 'keyring.open', object: 'key_2', at: 30, details: { text: '=1+1' } },
+    ] as const
+    for (const entry of entries) await management.database.transaction((sql) => appendAudit(sql, entry))
+    const times = async (query: string) => {
+      const { items } = await turnPages(management, `/api/audit?${query}`, 1)
+      return items.map((item) => Date.parse((item as unknown as { at: string }).at))
+    }
+    // The token was made by Ada at 1.
+    const questions = [
+      ['', [30, 20, 10, 1]],
+      ['actor=console', [30]],
+      [`actor=${ada}`, [20, 10, 1]],
+      ['actor=Ada%40example.com', [20, 10, 1]],
+      ['actor=nobody%40example.com', []],
+      [`actor=${token.id}`, [20]],
+      ['action=key', [20, 10]],
+      ['action=key.revoke', [20]],
+      ['object=key_1&action=key', [20, 10]],
+      ['from=1970-01-01T00:00:00.010Z&to=1970-01-01T00:00:00.030Z', [20, 10]],
+    ] as const
+    for (const [query, found] of questions)
+      expect({ query, found: await times(query) }).toEqual({ query, found: [...found] })
+    for (const [query, param] of [
+      ['action=KEY', 'action'],
+      ['actor=', 'actor'],
+      ['from=monday', 'from'],
+    ]) {
+      const reply = await management.ask('GET', `/api/audit?${query}`)
+      expect([query, reply.status, reply.body.error.param]).toEqual([query ?? '', 400, param])
+    }
+    const file = await management.ask('GET', '/api/audit/export?actor=ada%40example.com&action=key')
+    const [head, ...lines] = file.text.trimEnd().split('\r\n')
+    expect(head).toBe('sequence,at,actor,actor_email,action,object,details,request_id,hash')
+    expect(lines.map((line) => line.split(',').slice(2, 6))).toEqual([
+      [token.id, 'ada@example.com', 'key.revoke', 'key_1'],
+      [ada, 'ada@example.com', 'key.create', 'key_1'],
+    ])
+    const json = await management.ask('GET', '/api/audit/export?format=jsonl&actor=console')
+    expect(JSON.parse(json.text)).toMatchObject({ actor: 'console', actor_email: null, details: { text: '=1+1' } })
   })
 
   storeTest('pages transfers newest first', async (management) => {

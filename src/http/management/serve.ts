@@ -9,7 +9,6 @@ import { type Answer, EventStream, failureAnswer } from '../../pipeline/answer.t
 import { type ClientRequest, queryOf } from '../../pipeline/client-request.ts'
 import { isStoreUnavailable, storeUnavailable } from '../../store/sql-error.ts'
 import { ReadCancelled } from '../../telemetry/read-log.ts'
-import { listAudit } from '../../tenancy/audit.ts'
 import type { StoredAnswer } from '../../tenancy/idempotency.ts'
 import { notFound } from '../../tenancy/management.ts'
 import { installation, type Principal } from '../../tenancy/principal.ts'
@@ -17,8 +16,9 @@ import { getWorkspace } from '../../tenancy/workspaces.ts'
 import { type ApiAnswer, apiAnswer, apiHeaders, eventsAnswer, fileAnswer } from '../responses.ts'
 import { checkSignInTime, reachOf } from './access.ts'
 import { alertHandlers } from './alerts.ts'
-import { auditAnswer, pageAnswer, pageOf } from './answers.ts'
+import { auditHandlers } from './audit.ts'
 import { type AuthorizeDependencies, createAuthorize } from './authorize.ts'
+import { billHandlers } from './bills.ts'
 import { catalogHandlers } from './catalog.ts'
 import type { RouteDependencies } from './dependencies.ts'
 import { checkBody, checkQuery, readJson } from './input.ts'
@@ -34,8 +34,9 @@ import {
   routesOf,
   type UntypedCall,
 } from './route.ts'
+import { signInHandlers } from './sign-ins.ts'
 import { walletHandlers } from './wallet.ts'
-import { keyHandlers, limitHandlers, projectHandlers, workspaceHandlers } from './workspaces.ts'
+import { groupHandlers, keyHandlers, limitHandlers, projectHandlers, workspaceHandlers } from './workspaces.ts'
 import { digestOf, runWrite } from './writes.ts'
 
 export interface ManagementDependencies extends RouteDependencies, AuthorizeDependencies {
@@ -98,6 +99,7 @@ export function createManagementApi(deps: ManagementDependencies): ManagementApi
       list: match.list,
       act,
       reach,
+      address: deps.addressOf(request),
       signal: request.signal,
     }
     if (route.events) return request.method === 'HEAD' ? { status: 200, body: '' } : await route.events(call)
@@ -199,12 +201,15 @@ export function managementRoutes(deps: RouteDependencies): readonly Route[] {
     ...projectHandlers(deps),
     ...keyHandlers(deps),
     ...limitHandlers(deps),
+    ...groupHandlers(deps),
     ...providerHandlers(deps),
+    ...billHandlers(deps),
     ...catalogHandlers(deps),
     ...requestHandlers(deps),
     ...alertHandlers(deps),
     ...peopleHandlers(deps),
-    listAudit: async ({ query }) => pageAnswer(await listAudit(deps.database.sql, pageOf(query)), auditAnswer),
+    ...signInHandlers(deps),
+    ...auditHandlers(deps),
     getConfig: async () => listAnswer(deps.settings()),
     async getOpenApi() {
       document ??= openApiDocument(Object.values(operations), deps.version)

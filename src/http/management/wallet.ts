@@ -55,7 +55,7 @@ export function walletHandlers(deps: RouteDependencies) {
     // Not a `write`: a transaction must not wait for another server.
     createCheckout: (call) => startCheckout(deps, call),
     async listTransfers({ id, query }) {
-      const { transfers, nextCursor } = await ledger.transfers(id, pageOf(query))
+      const { transfers, nextCursor } = await ledger.transfers(id, { ...pageOf(query), ...given({ kind: query.kind }) })
       return pageAnswer({ items: transfers, nextCursor }, (transfer) => transferAnswer(transfer, id))
     },
     getStatement: async ({ id, query, act }) => await statementOf(deps, id, query.month, act.at),

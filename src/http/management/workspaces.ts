@@ -4,12 +4,14 @@
 import { listAnswer } from '../../api/fields.ts'
 import { hasPriceList } from '../../catalog/price-lists.ts'
 import type { WorkspaceId } from '../../kernel/ids.ts'
+import { matchesModel, type SpendLimit } from '../../kernel/spend-limit.ts'
 import type { Sql } from '../../store/sql.ts'
 import { forgetRequests } from '../../telemetry/retention.ts'
 import { appendAudit, listAuditOf } from '../../tenancy/audit.ts'
 import { listCredentials } from '../../tenancy/credentials.ts'
+import { createGroup, deleteGroup, getGroup, listGroups, updateGroup } from '../../tenancy/groups.ts'
 import { createKey, getKey, listKeys, revokeKey, rotateKey } from '../../tenancy/keys.ts'
-import { putLimits } from '../../tenancy/limits.ts'
+import { putLimits, readLimits } from '../../tenancy/limits.ts'
 import type { Page, PageQuery } from '../../tenancy/management.ts'
 import {
   createProject,
@@ -28,9 +30,12 @@ import {
   auditAnswer,
   credentialAnswer,
   everyPage,
+  given,
+  groupAnswer,
   keyAnswers,
   limitsAnswer,
   limitsFromBody,
+  pageAnswer,
   pageOf,
   projectAnswers,
   transferAnswer,
@@ -57,12 +62,9 @@ export function workspaceHandlers(deps: RouteDependencies) {
     getWorkspace: async ({ id, act }) =>
       await workspaceAnswers.one(database.sql, await getWorkspace(database.sql, id), act.at),
     updateWorkspace: {
-      async write(
-        sql,
-        { id, body: { name, shares_routes: sharesRoutes, price_list: priceList, low_balance: lowBalance }, act },
-      ) {
+      async write(sql, { id, body: { name, shares_routes: sharesRoutes, price_list: priceList }, act }) {
         if (priceList != null && !(await hasPriceList(sql, priceList))) throw noPriceList(priceList)
-        const workspace = await updateWorkspace(sql, id, { name, sharesRoutes, priceList, lowBalance }, act)
+        const workspace = await updateWorkspace(sql, id, { name, sharesRoutes, priceList }, act)
         return await workspaceAnswers.one(sql, workspace, act.at)
       },
       committed: ({ id }) => invalidate(id),
@@ -122,7 +124,7 @@ export function keyHandlers({ database, computeVerifier, invalidate }: RouteDepe
           ownerId: reach.principal.personId,
           name: body.name,
           models: body.models ?? undefined,
-          limits: body.limits == null ? undefined : limitsFromBody(body.limits),
+          limits: body.limits == null ? undefined : limitsFromBody(body.limits, 'limits.'),
           expiresAt: body.expires_at ?? undefined,
           sources: body.sources ?? undefined,
         }
@@ -161,26 +163,60 @@ export function keyHandlers({ database, computeVerifier, invalidate }: RouteDepe
 
 type LimitCall = Call<'putWorkspaceLimits' | 'putProjectLimits' | 'putKeyLimits'>
 
-export function limitHandlers({ invalidate, ledger }: RouteDependencies) {
+export function limitHandlers({ database, invalidate, ledger, catalog }: RouteDependencies) {
   const putLimitsOf = (kind: 'workspace' | 'project' | 'key') => ({
     async write(sql: Sql, { id, body, act }: LimitCall) {
-      return limitsAnswer(await putLimits(sql, kind, id, limitsFromBody(body), act))
+      return await limitsAnswer(sql, await putLimits(sql, kind, id, limitsFromBody(body), act))
     },
-    committed({ id, body }: LimitCall) {
-      invalidate(id)
-      const startsAt = body.starts_at ?? undefined
-      if ((body.spend_per_day ?? body.spend_per_week ?? body.spend_per_month) != null) ledger.recount(id, startsAt)
-      const hasUsers = (body.user_spend_per_day ?? body.user_spend_per_week ?? body.user_spend_per_month) != null
-      const tags = Object.keys({
-        ...{ ...body.tag_spend_per_day, ...body.tag_spend_per_week, ...body.tag_spend_per_month },
-      })
-      if (hasUsers || tags.length > 0) ledger.recountAttributed(id, { hasUsers, tags }, startsAt)
+    committed: ({ id }: LimitCall) => invalidate(id),
+    async afterCommit({ id }: LimitCall) {
+      const { spend = [], startsAt } = await readLimits(database.sql, kind, id)
+      if (spend.length > 0) ledger.recount(id, spend, startsAt)
+      const warnings = matchingNothing(spend, catalog({ all: true }))
+      return warnings.length > 0 ? { warnings } : undefined
     },
   })
   return {
     putWorkspaceLimits: putLimitsOf('workspace'),
     putProjectLimits: putLimitsOf('project'),
     putKeyLimits: putLimitsOf('key'),
+  } satisfies Partial<Handlers>
+}
+
+function matchingNothing(spend: readonly SpendLimit[], models: readonly { readonly id: string }[]): string[] {
+  const patterns = new Set(spend.flatMap(({ models: pattern = [] }) => pattern))
+  return [...patterns]
+    .filter((pattern) => !models.some(({ id }) => matchesModel(pattern, id)))
+    .map((pattern) => `${pattern} matches no model of the catalog, so its limit counts nothing.`)
+}
+
+export function groupHandlers({ database, invalidate }: RouteDependencies) {
+  return {
+    createGroup: {
+      async write(sql, { id, body: { name, members = [] }, act }) {
+        return groupAnswer(await createGroup(sql, id, { name, members }, act))
+      },
+      committed: ({ id }) => invalidate(id),
+    },
+    async listGroups({ id, query }) {
+      return pageAnswer(await listGroups(database.sql, id, pageOf(query)), groupAnswer)
+    },
+    getGroup: async ({ id }) => groupAnswer(await getGroup(database.sql, id)),
+    updateGroup: {
+      async write(sql, { id, body, act }) {
+        return groupAnswer(await updateGroup(sql, id, given(body), act))
+      },
+      async afterCommit({ id }) {
+        invalidate((await getGroup(database.sql, id)).workspaceId)
+        return undefined
+      },
+    },
+    // No limit names it, so no cached key needs to know.
+    deleteGroup: {
+      async write(sql, { id, act }) {
+        await deleteGroup(sql, id, act)
+      },
+    },
   } satisfies Partial<Handlers>
 }
 
@@ -201,6 +237,10 @@ async function* exportPieces(
   for await (const key of everyItem((page) => listKeys(sql, { workspaceId: id, page }))) {
     objects.push(key.id)
     yield line('key', await keyAnswers.one(sql, key, now))
+  }
+  for await (const group of everyItem((page) => listGroups(sql, id, page))) {
+    objects.push(group.id)
+    yield line('group', groupAnswer(group))
   }
   for (const each of await listCredentials(sql, id)) yield line('credential', credentialAnswer(each))
   for await (const transfer of everyItem((page) => transfersOf(ledger, id, page))) {

@@ -26,8 +26,8 @@ export interface PaymentDependencies {
   readonly ledger: Pick<Ledger, 'fund' | 'correct'>
   readonly clock: Clock
   readonly log: Log
-  /** Whether a mail server is configured. */
-  readonly hasMail: boolean
+  /** For alerts. */
+  raising(): Raising
   /** undefined = no secret key is set. */
   readonly api?: StripeApi | undefined
   readonly reach?: Failpoint | undefined
@@ -175,7 +175,7 @@ const finalCodes: Readonly<Record<string, string>> = {
 
 /** A payment that was started here was not made. */
 export async function endPayment(deps: PaymentDependencies, ownId: string, code: string): Promise<void> {
-  const { database, clock, hasMail } = deps
+  const { database, raising } = deps
   const why = finalCodes[code] ?? `the payment was declined (${code.slice(0, 60)})`
   await database.transaction(async (sql) => {
     const found = await findPayment(sql, ownId)
@@ -188,15 +188,7 @@ export async function endPayment(deps: PaymentDependencies, ownId: string, code:
       WHERE workspace_id = ${workspaceId} RETURNING failures`
     const isOff = finalCodes[code] !== undefined || (topUp?.failures ?? 0n) >= BigInt(failuresMax)
     const crossing = `topup:${row.id}`
-    await reportFailure(sql, {
-      workspaceId,
-      why,
-      isOff,
-      crossing,
-      now: clock.now(),
-      hasMail,
-      amount: formatUsd(row.amount),
-    })
+    await reportFailure(sql, { workspaceId, why, isOff, crossing, amount: formatUsd(row.amount), ...raising() })
   })
 }
 
@@ -231,15 +223,14 @@ export async function reportFailure(sql: Sql, failure: TopUpFailure): Promise<vo
 }
 
 /** A card was removed at Stripe: nothing can be paid with it any more. */
-async function forgetCard({ database, clock, hasMail }: PaymentDependencies, paymentMethod: string): Promise<void> {
+async function forgetCard({ database, raising }: PaymentDependencies, paymentMethod: string): Promise<void> {
   await database.transaction(async (sql) => {
-    const now = clock.now()
     const rows = await sql<{ workspace_id: WorkspaceId; is_on: bigint }>`UPDATE auto_topups
       SET payment_method = NULL, card = NULL WHERE payment_method = ${paymentMethod} RETURNING workspace_id, is_on`
     for (const { workspace_id: workspaceId, is_on } of rows) {
       const crossing = `topup:detached:${paymentMethod}`
       const why = 'the saved card was removed'
-      if (is_on === 1n) await reportFailure(sql, { workspaceId, why, isOff: true, crossing, now, hasMail })
+      if (is_on === 1n) await reportFailure(sql, { workspaceId, why, isOff: true, crossing, ...raising() })
     }
   })
 }
@@ -316,15 +307,11 @@ async function isOurs({ api, database }: PaymentDependencies, intent: string): P
   )
 }
 
-async function stopAfterDispute(
-  { database, clock, hasMail }: PaymentDependencies,
-  workspaceId: WorkspaceId,
-  id: string,
-) {
+async function stopAfterDispute({ database, raising }: PaymentDependencies, workspaceId: WorkspaceId, id: string) {
   await database.transaction(async (sql) => {
     const on = await sql`SELECT 1 AS found FROM auto_topups WHERE workspace_id = ${workspaceId} AND is_on = 1`
     const failure = { workspaceId, why: 'a payment was disputed', isOff: true, crossing: `topup:${id}` }
-    if (on.length > 0) await reportFailure(sql, { ...failure, now: clock.now(), hasMail })
+    if (on.length > 0) await reportFailure(sql, { ...failure, ...raising() })
   })
 }
 

@@ -54,7 +54,7 @@ export function createAutoTopUps(
   deps: PaymentDependencies,
   { bounds, isLive }: { bounds(): AmountBounds; readonly isLive: boolean },
 ) {
-  const { database, clock, api, log, hasMail, reach = noFailpoint } = deps
+  const { database, clock, api, log, raising, reach = noFailpoint } = deps
 
   const begin = (workspaceId: WorkspaceId): Promise<void> =>
     database.transaction(async (sql) => {
@@ -75,7 +75,7 @@ export function createAutoTopUps(
         const crossing = `topup:month:${workspaceId}:${monthStart(now)}:${monthMax}`
         const why = `its limit of $${formatUsd(monthMax)} a month is used up`
         const [earlier] = await sql`SELECT 1 AS found FROM alerts WHERE crossing = ${crossing}`
-        if (!earlier) await reportFailure(sql, { workspaceId, why, isOff: false, crossing, now, hasMail })
+        if (!earlier) await reportFailure(sql, { workspaceId, why, isOff: false, crossing, ...raising() })
         return
       }
       await insertPayment(sql, { workspaceId, kind: 'automatic', amount }, now)

@@ -27,7 +27,7 @@ function create(settings: Partial<StripePaymentsOptions>) {
     database: { sql: unused, transaction: unused } as unknown as Database,
     ledger: { fund: unused, correct: unused },
     clock: systemClock,
-    hasMail: false,
+    raising: () => ({ now: systemClock.now(), mail: undefined }),
     log: { info: say, warn: say, error: say, line() {}, flush() {} },
     renderFailure: (failure) => failure.message,
     onDefect: () => new Failure('INTERNAL', 'Tollgate failed.'),
@@ -85,7 +85,7 @@ async function setUp(engine: TestEngine, wrap: (ledger: Ledger) => Partial<Ledge
     ledger: { ...ledger, ...wrap(ledger) },
     clock,
     log,
-    hasMail: false,
+    raising: () => ({ now: clock.now(), mail: undefined }),
     renderFailure: openaiChat.renderFailure,
     onDefect(error) {
       defects.push(error)

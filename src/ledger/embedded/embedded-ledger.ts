@@ -5,6 +5,7 @@ import { certainTime } from '../../kernel/clock.ts'
 import { assert } from '../../kernel/failure.ts'
 import { createId, type RequestId, type WorkspaceId } from '../../kernel/ids.ts'
 import { type Nano, zeroNano } from '../../kernel/money.ts'
+import { minuteAt, minuteWindow } from '../../kernel/spend-limit.ts'
 import type { Database } from '../../store/database.ts'
 import type { Journal } from '../../store/journal.ts'
 import type { RequestRow } from '../../store/request-rows.ts'
@@ -18,13 +19,13 @@ import {
   type BudgetState,
   budgetName,
   budgetNames,
-  createBudgetSeeds,
+  chargedNames,
   isWindowPast,
   noBudgets,
   type OverBudget,
   type Promised,
-  seedRoundMs,
 } from '../budget.ts'
+import { createBudgetSeeds, seedRoundMs } from '../budget-seeds.ts'
 import { clean, cleanMs } from '../clean.ts'
 import {
   type Correction,
@@ -74,7 +75,10 @@ export async function createEmbeddedLedger(options: LedgerOptions, journal: Jour
   }
   // The charges of a process that was killed.
   await journal.apply()
-  const book = new WalletBook(await readPosted(database), new BudgetCounters(await readSpent(database)))
+  const book = new WalletBook(
+    await readPosted(database),
+    new BudgetCounters(await readSpent(database), () => minuteAt(clock.now())),
+  )
   const counters = createEndCounters()
   const keysNow = certainTime(clock)
   const settlements = new Settlements({ ...options, book, journal, writeHealth, counters, onBroken })
@@ -122,10 +126,11 @@ export async function createEmbeddedLedger(options: LedgerOptions, journal: Jour
     release: (requestId) => (book.release(requestId) ? { kind: 'released' } : { kind: 'gone' }),
     fund: (funding) => fund(options, { book, writeHealth }, funding),
     correct: (correction) => correct({ ...options, onBroken }, { book, writeHealth }, correction),
-    recount: (scopeId, startsAt) => void seeds.recount(scopeId, startsAt).catch(onSeedFault),
-    recountAttributed: (...limited) => void seeds.recountAttributed(...limited).catch(onSeedFault),
+    recount: (...limited) => void seeds.recount(...limited).catch(onSeedFault),
     wallet: async (workspaceId) => book.wallet(workspaceId),
     budget: async (scopeId, window) => book.budgets.state(budgetName(scopeId, window)),
+    leavesInMs: async (scopeId, window, amount) =>
+      book.budgets.leavesAt(budgetName(scopeId, window), amount) - clock.now(),
     transfers: (workspaceId, query) => listTransfers(database.sql, workspaceId, query),
     transfersOf: (requestId) => readTransfersOf(database.sql, requestId),
     reap,
@@ -147,7 +152,13 @@ async function readPosted(database: Database): Promise<(readonly [WorkspaceId, N
 async function readSpent(database: Database): Promise<(readonly [BudgetName, BudgetState])[]> {
   const rows = await database.sql<{ scope_id: string; time_window: string; spent: bigint }>`
     SELECT scope_id, time_window, spent FROM budgets`
-  return rows.map((row) => [budgetName(row.scope_id, row.time_window), { spent: row.spent as Nano, held: zeroNano }])
+  const minutes = await database.sql<{ scope_id: string; time_window: string; minute: bigint; spent: bigint }>`
+    SELECT scope_id, time_window, minute, spent FROM budget_minutes ORDER BY scope_id, time_window, minute`
+  const inMinutes = minutes.map((row) => ({ ...row, time_window: minuteWindow(row.time_window, Number(row.minute)) }))
+  return [...rows, ...inMinutes].map((row) => [
+    budgetName(row.scope_id, row.time_window),
+    { spent: row.spent as Nano, held: zeroNano },
+  ])
 }
 
 /** After a failed commit, and with nothing left to commit, only another attempt can show that commits work again. */
@@ -189,6 +200,8 @@ interface WalletHold {
   sent: boolean
   /** The amount that leaves the wallet; covered by the hold. Set when it is claimed. */
   charge: Nano | undefined
+  /** The budgets in which the charge counts; set with it. */
+  chargedIn: readonly BudgetName[]
   /** The outcome of the settlement of a claimed hold. */
   settling: Promise<SettleOutcome> | undefined
 }
@@ -198,6 +211,11 @@ type Claim = WalletHold & { readonly charge: Nano }
 
 function heldBeforeCost({ amount, covered }: WalletHold): bigint {
   return amount - covered
+}
+
+/** In which budgets a charge counts, and in which minute of those that roll. */
+interface ChargeTerms extends Pick<Settlement, 'countsIn'> {
+  readonly minute: number
 }
 
 type HoldTerms = Pick<HoldRequest, 'requestId' | 'workspaceId' | 'amount' | 'requiredFree' | 'promised' | 'budgets'>
@@ -247,6 +265,7 @@ export class WalletBook {
       covered: 0n,
       sent: false,
       charge: undefined,
+      chargedIn: [],
       settling: undefined,
     }
     const uses = budgets.length === 0 ? undefined : this.budgets.uses(budgets)
@@ -275,13 +294,14 @@ export class WalletBook {
   }
 
   /** `due`: what the wallet pays if it can. undefined: there is no such open hold. */
-  claim(requestId: RequestId, due: Nano): Claim | undefined {
+  claim(requestId: RequestId, due: Nano, { countsIn, minute }: ChargeTerms): Claim | undefined {
     assert(due >= 0n, 'a charge is not negative')
     const hold = this.#open(requestId)
     if (!hold) return undefined
     // Reserve the rest now, so that the later commit is covered whatever happens before it. A quote has done so already.
     if (due > hold.amount) this.#coverOverrun(hold, due - hold.amount)
     hold.charge = (due < hold.amount ? due : hold.amount) as Nano
+    hold.chargedIn = chargedNames(hold.budgetNames, countsIn, minute)
     return hold as Claim
   }
 
@@ -291,10 +311,10 @@ export class WalletBook {
 
   /** The claim's charge is durable. */
   commit(claim: Claim): void {
-    const { requestId, charge, budgetNames, balance } = claim
+    const { requestId, charge, chargedIn, balance } = claim
     this.#end(claim)
     balance.posted -= charge
-    this.budgets.spend(budgetNames, charge)
+    this.budgets.spend(chargedIn, charge)
     assert(balance.posted >= balance.held, `${requestId} was charged more than it held`)
   }
 
@@ -423,9 +443,12 @@ class Settlements {
   constructor(private readonly options: SettlementsOptions) {}
 
   settle(settlement: Settlement): Promise<SettleOutcome> {
-    const { book, database, journal, reach } = this.options
+    const { book, clock, database, journal, reach } = this.options
     const { requestId } = settlement
-    const claim = book.claim(requestId, dueOf(settlement))
+    const claim = book.claim(requestId, dueOf(settlement), {
+      countsIn: settlement.countsIn,
+      minute: minuteAt(clock.now()),
+    })
     if (!claim) {
       const first = book.settling(requestId)
       const read = () => journal.apply().then(() => readSettled(database.sql, requestId))
@@ -464,7 +487,7 @@ class Settlements {
   }
 
   #submit(claim: Claim, settlement: Settlement, resolve: Entry['resolve']): void {
-    const row = chargedRow(settlement, claim.workspaceId, claim.charge, claim.budgetNames)
+    const row = chargedRow(settlement, claim.workspaceId, claim.charge, claim.chargedIn)
     const submittedMs = this.options.clock.monotonicMs()
     this.#queue.push({ claim, settlement, row, submittedMs, resolve })
     this.#busy ??= this.#work()
@@ -689,7 +712,7 @@ function setAside(book: WalletBook, correction: Correction, now: number): Claim 
   const id = createId('req')
   const reservation = book.hold({ requestId: id, workspaceId, amount }, now, Number.POSITIVE_INFINITY)
   if (reservation.kind === 'insufficient') return reservation
-  const claim = book.claim(id, amount)
+  const claim = book.claim(id, amount, { minute: 0 })
   assert(claim, 'what was just held is open')
   return claim
 }

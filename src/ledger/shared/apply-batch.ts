@@ -3,11 +3,12 @@
 
 import type { RequestId } from '../../kernel/ids.ts'
 import { type Nano, zeroNano } from '../../kernel/money.ts'
+import { minuteAt } from '../../kernel/spend-limit.ts'
 import { insertList } from '../../store/insert-rows.ts'
 import { HourSums, type RequestRow, requestValues, writeHours } from '../../store/request-rows.ts'
 import type { Sql } from '../../store/sql.ts'
 import { type WalletId, walletOf } from '../account.ts'
-import { budgetNames, noBudgets } from '../budget.ts'
+import { budgetNames, chargedNames, noBudgets } from '../budget.ts'
 import type { HoldOutcome, HoldRequest, SettleOutcome } from '../ledger.ts'
 import { chargedRow, dueOf, readSettled } from '../settlement.ts'
 import { type Demand, grantAll, type MoveOutcome, moveBalances, type WalletMove } from './balances.ts'
@@ -23,6 +24,7 @@ import {
   raiseHolds,
   type SettleOperation,
   type SharedOperation,
+  takeUnconfirmed,
 } from './holds.ts'
 import type { Owner } from './replica.ts'
 
@@ -36,7 +38,8 @@ export async function applyBatch(
   batch: readonly SharedOperation[],
 ): Promise<readonly Answer[]> {
   const taken = await takeHolds(sql, owner, batch)
-  const moved = await moveWallets(sql, batch, taken)
+  const minute = minuteAt(Number(owner.now))
+  const moved = await moveWallets(sql, batch, { taken, minute })
 
   await insertHolds(
     sql,
@@ -44,7 +47,7 @@ export async function applyBatch(
     ofKind(batch, 'hold').filter((operation) => moved.isGranted(operation)),
   )
   for (const extension of taken.raised) if (!moved.isGranted(extension)) await lowerHold(sql, extension)
-  const settled = await settle(sql, ofKind(batch, 'settle'), { taken, moved })
+  const settled = await settle(sql, ofKind(batch, 'settle'), { taken, moved, minute })
   return batch.map((operation) => () => answer(operation, { taken, moved, settled }))
 }
 
@@ -64,6 +67,7 @@ async function takeHolds(sql: Sql, owner: Owner, batch: readonly SharedOperation
     sql,
     ids('settle').filter((id) => !settled.has(id)),
   )
+  await takeUnconfirmed(sql, owner, ofKind(batch, 'release'))
   const released = await endHolds(sql, owner, 'released', ids('release'))
   const raised = await raiseHolds(sql, owner, ofKind(batch, 'extend'))
   return { ended: new Map([...settled, ...released]), raised }
@@ -79,7 +83,11 @@ interface Moved {
 }
 
 /** Turns the operations into one move per wallet and carries the moves out. */
-async function moveWallets(sql: Sql, batch: readonly SharedOperation[], { ended, raised }: TakenHolds): Promise<Moved> {
+async function moveWallets(
+  sql: Sql,
+  batch: readonly SharedOperation[],
+  { taken: { ended, raised }, minute }: { readonly taken: TakenHolds; readonly minute: number },
+): Promise<Moved> {
   const demands = new Map<SharedOperation, Demand>()
   const moves = new Map<WalletId, WalletMove>()
   for (const operation of batch.toSorted((a, b) => ranks[a.kind] - ranks[b.kind])) {
@@ -89,14 +97,14 @@ async function moveWallets(sql: Sql, batch: readonly SharedOperation[], { ended,
     const wallet = walletOf(operation.workspaceId)
     const move = moves.get(wallet) ?? { wallet, charged: 0n, freed: 0n, demands: [], budgetEnds: [] }
     moves.set(wallet, move)
-    if (hold) addEnd(move, operation, hold)
-    const demand = demandOf(operation, hold)
+    if (hold) addEnd(move, operation, hold, minute)
+    const demand = demandOf(operation, hold, minute)
     if (demand === undefined) continue
     move.demands.push(demand)
     demands.set(operation, demand)
   }
   const all = [...moves.values()]
-  const outcomes = await moveBalances(sql, all.filter(movesMoney))
+  const outcomes = await moveBalances(sql, all.filter(movesMoney), minute)
   for (const move of all) {
     if (!movesMoney(move)) outcomes.set(move.wallet, grantAll(move.demands, { posted: 0n, held: 0n }))
   }
@@ -106,16 +114,18 @@ async function moveWallets(sql: Sql, batch: readonly SharedOperation[], { ended,
 /** Delivered content comes before running requests, and these before new ones; otherwise the order of arrival holds. */
 const ranks: Record<SharedOperation['kind'], number> = { settle: 0, extend: 1, hold: 2, release: 3, sent: 3 }
 
-function addEnd(move: WalletMove, operation: SharedOperation, { amount, budgets }: EndedHold): void {
+function addEnd(move: WalletMove, operation: SharedOperation, { amount, budgets }: EndedHold, minute: number): void {
   const due = operation.kind === 'settle' ? dueOf(operation.settlement) : 0n
   const charged = due < amount ? due : amount
   move.freed += amount
   move.charged += charged
-  if (budgets.length > 0) move.budgetEnds.push({ budgets, freed: amount, charged })
+  if (budgets.length === 0) return
+  const chargedIn = operation.kind === 'settle' ? chargedNames(budgets, operation.settlement.countsIn, minute) : []
+  move.budgetEnds.push({ budgets, freed: amount, chargedIn, charged })
 }
 
 /** The demand of the operation on the free part of its wallet. */
-function demandOf(operation: SharedOperation, hold: EndedHold | undefined): Demand | undefined {
+function demandOf(operation: SharedOperation, hold: EndedHold | undefined, minute: number): Demand | undefined {
   switch (operation.kind) {
     case 'hold':
       return reservation(operation.request)
@@ -125,7 +135,8 @@ function demandOf(operation: SharedOperation, hold: EndedHold | undefined): Dema
       const amount = dueOf(operation.settlement) - (hold?.amount ?? 0n)
       if (amount <= 0n) return undefined
       const caps = operation.budgets
-      return { amount, requiredFree: amount, kept: 0n, takes: 'posted', caps, budgets: hold?.budgets ?? [] }
+      const budgets = chargedNames(hold?.budgets ?? [], operation.settlement.countsIn, minute)
+      return { amount, requiredFree: amount, kept: 0n, takes: 'posted', caps, budgets }
     }
     default:
       return undefined
@@ -183,13 +194,14 @@ function movedBy(demands: ReadonlyMap<SharedOperation, Demand>, outcomes: Readon
 interface SettleTerms {
   readonly taken: TakenHolds
   readonly moved: Moved
+  readonly minute: number
 }
 
 /** Writes the charges of the holds that end here. For the others it reads the results. */
 async function settle(
   sql: Sql,
   operations: readonly SettleOperation[],
-  { taken, moved }: SettleTerms,
+  { taken, moved, minute }: SettleTerms,
 ): Promise<ReadonlyMap<RequestId, SettleOutcome>> {
   const outcomes = new Map<RequestId, SettleOutcome>()
   const rows: RequestRow[] = []
@@ -205,7 +217,7 @@ async function settle(
     const due = dueOf(settlement)
     const isCovered = due <= hold.amount || moved.isGranted(operation)
     const charge = (isCovered ? due : hold.amount + moved.paidInPart(operation)) as Nano
-    const row = chargedRow(settlement, workspaceId, charge, hold.budgets)
+    const row = chargedRow(settlement, workspaceId, charge, chargedNames(hold.budgets, settlement.countsIn, minute))
     rows.push(row)
     hours.add(requestValues(row))
     const writtenOff = (settlement.cost - charge) as Nano

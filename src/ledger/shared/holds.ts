@@ -8,6 +8,7 @@
 import type { Failpoint } from '../../kernel/failpoint.ts'
 import type { RequestId, WorkspaceId } from '../../kernel/ids.ts'
 import type { Nano } from '../../kernel/money.ts'
+import { minuteAt } from '../../kernel/spend-limit.ts'
 import { type Database, databaseNow } from '../../store/database.ts'
 import { insertList } from '../../store/insert-rows.ts'
 import { type Sql, timeToSql } from '../../store/sql.ts'
@@ -41,10 +42,12 @@ interface Common<Kind extends string, Outcome> {
   fail(thrown: unknown): void
 }
 
-export interface HoldOperation extends Common<'hold', HoldOutcome> {
+interface HoldTerms {
   readonly request: HoldRequest
   readonly lifetimeMs: number
 }
+
+export interface HoldOperation extends Common<'hold', HoldOutcome>, HoldTerms {}
 
 export interface ExtendOperation extends Common<'extend', ExtendOutcome> {
   readonly more: Nano
@@ -59,7 +62,10 @@ export interface SettleOperation extends Common<'settle', SettleEnd | { readonly
   readonly budgets: readonly Budget[]
 }
 
-export type ReleaseOperation = Common<'release', ReleaseOutcome>
+export interface ReleaseOperation extends Common<'release', ReleaseOutcome> {
+  /** Set if the commit of the hold was sent and not confirmed, so that it may still come. */
+  readonly unconfirmed?: HoldTerms | undefined
+}
 
 /** Its answer is not awaited. */
 export type SentOperation = Common<'sent', unknown>
@@ -143,7 +149,26 @@ export async function lowerHold(sql: Sql, { requestId, more }: ExtendOperation):
 
 export async function insertHolds(sql: Sql, owner: Owner, operations: readonly HoldOperation[]): Promise<void> {
   if (operations.length === 0) return
-  const rows = operations.map(({ request, lifetimeMs }) => ({
+  await insertList(
+    sql,
+    'holds',
+    operations.map((terms) => holdRow(owner, terms)),
+  )
+}
+
+/**
+ * Takes the ids of holds whose commit was not confirmed. This waits for a transaction that has inserted one, which other
+ * statements do not see, and whose server may be about to end and find it in its log.
+ */
+export async function takeUnconfirmed(sql: Sql, owner: Owner, operations: readonly ReleaseOperation[]): Promise<void> {
+  const terms = operations.flatMap(({ unconfirmed = [] }) => unconfirmed)
+  if (terms.length === 0) return
+  const rows = terms.map((one) => ({ ...holdRow(owner, one), amount: 0n, state: 'released' }))
+  await insertList(sql, 'holds', rows, ' ON CONFLICT (request_id) DO NOTHING')
+}
+
+function holdRow(owner: Owner, { request, lifetimeMs }: HoldTerms) {
+  return {
     request_id: request.requestId,
     wallet_id: walletOf(request.workspaceId),
     key_id: request.keyId,
@@ -155,8 +180,7 @@ export async function insertHolds(sql: Sql, owner: Owner, operations: readonly H
     expires_at: owner.now + timeToSql(lifetimeMs),
     sent_at: null,
     budgets: renderBudgetNames(budgetNames(request.budgets ?? noBudgets)),
-  }))
-  await insertList(sql, 'holds', rows)
+  }
 }
 
 /** For the report of the reaper only. A deadlock with it rolls one side back, which then tries again or gives up. */
@@ -247,7 +271,7 @@ async function reapPortion(sql: Sql, scope: ReapScope, reach: Failpoint): Promis
     const amount = (freed.get(wallet) ?? []).reduce((sum, row) => sum + row.amount, 0n)
     await sql`UPDATE balances SET held = held - ${amount} WHERE account_id = ${wallet}`
   }
-  await freeBudgets(sql, rows)
+  await freeBudgets(sql, rows, minuteAt(Number(now)))
   await reach('in_reap')
   return { rows, locked: wallets.filter((wallet) => !free.has(wallet)), found: found.length }
 }
@@ -284,14 +308,15 @@ async function lockFree(sql: Sql, wallets: readonly WalletId[]): Promise<Readonl
   return new Set(rows.map(({ id }) => id))
 }
 
-async function freeBudgets(sql: Sql, rows: readonly ReapedRow[]): Promise<void> {
+async function freeBudgets(sql: Sql, rows: readonly ReapedRow[], minute: number): Promise<void> {
   const counted = rows.map(({ amount, budgets }) => ({ amount, names: parseBudgetNames(budgets) }))
   const counters = await lockBudgets(
     sql,
     counted.flatMap(({ names }) => names),
+    minute,
   )
   for (const { amount, names } of counted) counters.free(names, amount)
-  await writeBudgets(sql, counters)
+  await writeBudgets(sql, counters, minute)
 }
 
 /** Removes ended holds whose lifetime was over an hour ago, because nothing reads them any more, and replicas of yesterday. */

@@ -364,6 +364,39 @@ forEachEngine((engine, storeTest) => {
     },
   )
 
+  storeTest('a hold that is committed only after its release was tried ends all the same', async (store) => {
+    const books = await openFaulty(store.database)
+    const { ledger, database, workspaceId } = books
+    const commit = Promise.withResolvers<void>()
+    let placing: Promise<unknown> | undefined
+    let hasTried = false
+    const usual = database.transaction
+    database.transaction = async (work) => {
+      database.transaction = (release) => usual(release).finally(() => (hasTried = true))
+      const worked = Promise.withResolvers<void>()
+      placing = store.database.transaction(async (sql) => {
+        await work(sql)
+        await sql`SELECT set_config('idle_in_transaction_session_timeout', '0', true)`
+        worked.resolve()
+        await commit.promise
+      })
+      await Promise.race([worked.promise, placing])
+      throw new CommitUnknown(new Error('the connection broke'))
+    }
+    expect(await ledger.hold(holdOf(workspaceId, 40n))).toMatchObject({ kind: 'unavailable' })
+    const waits = async () =>
+      (
+        await database.sql`SELECT 1 FROM pg_stat_activity
+        WHERE datname = current_database() AND wait_event_type = 'Lock'`
+      ).length > 0
+    await until(async () => hasTried || (await waits()))
+    commit.resolve()
+    await placing
+    await ledger.close()
+    expect(await database.sql`SELECT state FROM holds`).toEqual([{ state: 'released' }])
+    expect(await database.sql`SELECT posted, held FROM balances`).toEqual([{ posted: 100n, held: 0n }])
+  })
+
   storeTest(
     'an unknown outcome that cannot be found out before the ledger closes is left to the next settlement',
     async (store) => {

@@ -5,11 +5,13 @@ import { certainTime } from '../../kernel/clock.ts'
 import { assert } from '../../kernel/failure.ts'
 import type { RequestId, WorkspaceId } from '../../kernel/ids.ts'
 import type { Nano } from '../../kernel/money.ts'
+import { minuteAt } from '../../kernel/spend-limit.ts'
 import type { Database } from '../../store/database.ts'
 import type { Sql } from '../../store/sql.ts'
 import { isContention, isStoreUnavailable } from '../../store/sql-error.ts'
 import { type Unavailable, unavailable, walletOf } from '../account.ts'
-import { type Budget, createBudgetSeeds, noBudgets, seedRoundMs } from '../budget.ts'
+import { type Budget, noBudgets } from '../budget.ts'
+import { createBudgetSeeds, seedRoundMs } from '../budget-seeds.ts'
 import { clean, cleanMs } from '../clean.ts'
 import { recordCorrection, recordFunding } from '../fund.ts'
 import type { HoldStats, Ledger, LedgerOptions, SettleEnd, Settlement, SettleOutcome, Wallet } from '../ledger.ts'
@@ -23,9 +25,9 @@ import {
   type WriteHealth,
 } from '../settlement.ts'
 import { listTransfers, readTransfersOf } from '../transfer.ts'
-import { readBudget } from './balances.ts'
+import { readBudget, readLeavesBy } from './balances.ts'
 import { type BatchQueue, createBatchQueue, settleRetryMs as retryMs } from './batch-queue.ts'
-import { awaitHolds, clearEnded, reapHolds, type SharedOperation } from './holds.ts'
+import { awaitHolds, clearEnded, type ReleaseOperation, reapHolds, type SharedOperation } from './holds.ts'
 import { describeSkew, heartbeatMs, joinReplicas } from './replica.ts'
 
 const probeMs = 1000
@@ -47,6 +49,7 @@ export async function createSharedLedger(options: LedgerOptions): Promise<Ledger
   const seeds = createBudgetSeeds(options)
   const onSeedFault = (error: unknown) => onFault('a spend limit could not be brought up to date', error)
 
+  const minute = () => minuteAt(Number(replica.owner().now))
   const admits = () => writeHealth.admits() && replica.mayAdmit()
   const reap = async () => {
     const reports = await reapHolds(database, reach)
@@ -85,10 +88,13 @@ export async function createSharedLedger(options: LedgerOptions): Promise<Ledger
     fund: (funding) => commit(options, writeHealth, (sql) => recordFunding(sql, funding, clock.now(), reach)),
     correct: (correction) =>
       commit(options, writeHealth, (sql) => recordCorrection(sql, correction, { now: clock.now(), reach })),
-    recount: (scopeId, startsAt) => void seeds.recount(scopeId, startsAt).catch(onSeedFault),
-    recountAttributed: (...limited) => void seeds.recountAttributed(...limited).catch(onSeedFault),
+    recount: (...limited) => void seeds.recount(...limited).catch(onSeedFault),
     wallet: (workspaceId) => readWallet(database, workspaceId),
-    budget: (scopeId, window) => readBudget(database, scopeId, window),
+    budget: (scopeId, window) => readBudget(database, scopeId, window, minute()),
+    async leavesInMs(scopeId, window, amount) {
+      const leavesBy = await readLeavesBy(database, scopeId, window, { amount, minute: minute() })
+      return leavesBy * 60_000 - Number(replica.owner().now)
+    },
     transfers: (workspaceId, query) => listTransfers(database.sql, workspaceId, query),
     transfersOf: (requestId) => readTransfersOf(database.sql, requestId),
     reap,
@@ -151,8 +157,12 @@ function createOwnHolds(options: LedgerOptions, queue: BatchQueue, counters: End
   let isClosed = false
 
   /** For a hold that may or may not be committed: if it is, it must end. Retried for as long as the hold could live. */
-  const releaseLater = (requestId: RequestId, workspaceId: WorkspaceId): void => {
-    submit(queue, { kind: 'release', requestId, workspaceId, retryMs: holdLifetimeMs }).catch(() => {})
+  const releaseLater = (
+    requestId: RequestId,
+    workspaceId: WorkspaceId,
+    unconfirmed?: ReleaseOperation['unconfirmed'],
+  ): void => {
+    submit(queue, { kind: 'release', requestId, workspaceId, retryMs: holdLifetimeMs, unconfirmed }).catch(() => {})
   }
   const insistOnStored = async (requestId: RequestId): Promise<SettleEnd | undefined> => {
     while (!isClosed) {
@@ -204,7 +214,7 @@ function createOwnHolds(options: LedgerOptions, queue: BatchQueue, counters: End
       const { requestId, workspaceId, amount, lifetimeMs = holdLifetimeMs, budgets = noBudgets } = request
       assert(amount >= 0n, 'a hold is not negative')
       const outcome = await submit(queue, { kind: 'hold', requestId, workspaceId, retryMs: 0, request, lifetimeMs })
-      if (outcome.kind === 'unavailable') releaseLater(requestId, workspaceId)
+      if (outcome.kind === 'unavailable') releaseLater(requestId, workspaceId, { request, lifetimeMs })
       if (outcome.kind !== 'held') return outcome
       open.add(requestId, { workspaceId, budgets, amount, heldAt: clock.now() })
       await reach('after_hold')

@@ -120,8 +120,10 @@ export const builtInProviders: readonly ProviderData[] = [
   {
     id: 'amazon-bedrock',
     variable: 'AWS_ACCESS_KEY_ID',
-    needs: ['AWS_SECRET_ACCESS_KEY', 'AWS_REGION'],
+    keyNeeds: ['AWS_SECRET_ACCESS_KEY'],
+    needs: ['AWS_REGION'],
     takes: ['AWS_SESSION_TOKEN'],
+    identity: 'aws',
     credential: ({ AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN }) =>
       [AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN].filter((part) => part !== undefined).join(':'),
     endpoints: [
@@ -148,6 +150,7 @@ export const builtInProviders: readonly ProviderData[] = [
     variable: 'AZURE_OPENAI_API_KEY',
     // https://NAME.openai.azure.com
     needs: ['AZURE_OPENAI_ENDPOINT'],
+    identity: 'azure',
     endpoints: [
       {
         dialect: 'openai-chat',
@@ -282,6 +285,7 @@ export const builtInProviders: readonly ProviderData[] = [
     variable: 'GOOGLE_APPLICATION_CREDENTIALS',
     needs: ['GOOGLE_CLOUD_PROJECT'],
     takes: ['GOOGLE_CLOUD_LOCATION'],
+    identity: 'google',
     derived: vertexLocation,
     settingsOf: vertexProject,
     endpoints: [

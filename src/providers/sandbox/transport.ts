@@ -201,6 +201,7 @@ function renderContext(prompt: Prompt, requestId: string, clock: Clock): RenderC
     model: prompt.model,
     requestId: requestId as RequestId,
     createdSeconds: Math.floor(clock.now() / 1000),
+    nowSeconds: () => Math.floor(clock.now() / 1000),
     wantsStreamUsage: true,
     estimatedInputTokens: prompt.tokens,
     ...prompt.form,

@@ -29,8 +29,6 @@ CREATE TABLE workspaces (
   shares_routes BIGINT NOT NULL DEFAULT 0 CHECK (shares_routes IN (0, 1)),
   -- NULL = the prices of the catalog.
   price_list TEXT REFERENCES price_lists (name),
-  -- An alert is raised when the balance falls below it.
-  low_balance BIGINT NOT NULL DEFAULT 1000000000 CHECK (low_balance >= 0),
   -- Hashes the ids of end users. NULL = erased; no end user is recorded.
   end_user_salt TEXT
 );
@@ -45,6 +43,8 @@ CREATE TABLE people (
   password_hash TEXT,
   -- Issuer and subject at the identity provider; NULL = never signed in with it.
   oidc_subject TEXT UNIQUE,
+  -- JSON array: the groups that the identity provider named at the last sign-in; NULL = it named none.
+  idp_groups TEXT,
   created_at BIGINT NOT NULL
 );
 
@@ -113,10 +113,13 @@ CREATE INDEX projects_by_workspace ON projects (workspace_id, id);
 CREATE TABLE api_keys (
   id TEXT PRIMARY KEY,
   project_id TEXT NOT NULL REFERENCES projects (id),
+  -- 'person': stands for a person who signs in, in this project. It has no secret; the tokens of the sign-ins lead to it.
+  kind TEXT NOT NULL DEFAULT 'secret' CHECK (kind IN ('secret', 'person')),
+  -- Of a person's key: the id of the person, so that no name has to be erased.
   name TEXT NOT NULL,
-  -- HMAC-SHA256 of the key under the pepper, hex. The key itself is not stored.
-  verifier TEXT NOT NULL UNIQUE,
-  pepper_version BIGINT NOT NULL,
+  -- HMAC-SHA256 of the key under the pepper, hex. The key itself is not stored. NULL = a person's.
+  verifier TEXT UNIQUE,
+  pepper_version BIGINT,
   last4 TEXT NOT NULL,
   created_at BIGINT NOT NULL,
   expires_at BIGINT,
@@ -130,12 +133,33 @@ CREATE TABLE api_keys (
   -- The workspace of its project, which never changes; here so that one index lists the keys of a workspace.
   workspace_id TEXT REFERENCES workspaces (id),
   -- The person who created it; NULL = the installation. Not a reference: the id stays when the person is removed.
-  owner_id TEXT
+  owner_id TEXT,
+  CHECK ((verifier IS NULL) = (kind = 'person') AND (pepper_version IS NULL) = (kind = 'person'))
 );
 
 CREATE INDEX api_keys_by_project ON api_keys (project_id, id);
 CREATE INDEX api_keys_by_workspace ON api_keys (workspace_id, id);
 CREATE INDEX api_keys_by_owner ON api_keys (owner_id, id);
+CREATE UNIQUE INDEX api_keys_of_people ON api_keys (project_id, owner_id) WHERE kind = 'person' AND revoked_at IS NULL;
+
+-- Named sets of people and keys of a workspace, which spend limits can name.
+CREATE TABLE groups (
+  id TEXT PRIMARY KEY,
+  workspace_id TEXT NOT NULL REFERENCES workspaces (id),
+  name TEXT NOT NULL,
+  created_at BIGINT NOT NULL,
+  managed_by TEXT NOT NULL DEFAULT 'api',
+  UNIQUE (workspace_id, name)
+);
+
+CREATE TABLE group_members (
+  group_id TEXT NOT NULL REFERENCES groups (id) ON DELETE CASCADE,
+  -- A person or a key. Not a reference: it is one of two tables.
+  member_id TEXT NOT NULL,
+  PRIMARY KEY (group_id, member_id)
+);
+
+CREATE INDEX group_members_by_member ON group_members (member_id);
 
 -- Secrets that a rotation replaced. They stay, so that their refusal can say what happened to them.
 CREATE TABLE rotated_secrets (
@@ -151,8 +175,73 @@ CREATE INDEX rotated_secrets_by_key ON rotated_secrets (key_id);
 
 -- Separate from the keys, because it is written all the time and must not block readers of the keys.
 CREATE TABLE key_uses (
+  -- Or the id of a sign-in.
   key_id TEXT PRIMARY KEY,
   last_used_at BIGINT NOT NULL
+);
+
+-- Devices on which a person is signed in. Requests are those of the person's key.
+CREATE TABLE sign_ins (
+  id TEXT PRIMARY KEY,
+  key_id TEXT NOT NULL REFERENCES api_keys (id) ON DELETE CASCADE,
+  person_id TEXT NOT NULL REFERENCES people (id) ON DELETE CASCADE,
+  -- The program: `claude_code`, `tollgate`.
+  client TEXT NOT NULL,
+  -- What the device calls itself.
+  device TEXT NOT NULL,
+  created_at BIGINT NOT NULL,
+  -- Not renewed from then on.
+  expires_at BIGINT NOT NULL,
+  revoked_at BIGINT,
+  -- SHA-256 of the 256 random bits in its refresh tokens. They also carry their generation, which only the newest has.
+  refresh_hash TEXT NOT NULL UNIQUE,
+  generation BIGINT NOT NULL,
+  -- When the newest refresh token was issued, and until when it can be used.
+  refreshed_at BIGINT NOT NULL,
+  idle_expires_at BIGINT NOT NULL
+);
+
+CREATE INDEX sign_ins_by_key ON sign_ins (key_id, id);
+CREATE INDEX sign_ins_by_person ON sign_ins (person_id, id);
+
+-- Sign-ins that were started on a device and wait for a person (RFC 8628). The device holds one code, the person types the
+-- other; neither is stored.
+CREATE TABLE device_grants (
+  id TEXT PRIMARY KEY,
+  -- SHA-256 of the device code, which has 256 random bits.
+  hash TEXT NOT NULL UNIQUE,
+  -- HMAC-SHA256 of the code that people type.
+  user_code TEXT NOT NULL UNIQUE,
+  state TEXT NOT NULL CHECK (state IN ('pending', 'approved', 'denied', 'used')),
+  client TEXT NOT NULL,
+  device TEXT NOT NULL,
+  -- Where it was started; NULL = unknown.
+  address TEXT,
+  created_at BIGINT NOT NULL,
+  expires_at BIGINT NOT NULL,
+  -- How long the device has to wait between two polls, and when it polled last.
+  interval_seconds BIGINT NOT NULL,
+  polled_at BIGINT,
+  -- The console session that opened it first; no other one can decide.
+  session_id TEXT,
+  -- Who approved it, and for which project.
+  person_id TEXT REFERENCES people (id) ON DELETE CASCADE,
+  project_id TEXT REFERENCES projects (id) ON DELETE CASCADE,
+  CHECK ((person_id IS NOT NULL AND project_id IS NOT NULL) = (state IN ('approved', 'used')))
+);
+
+CREATE INDEX device_grants_by_expiry ON device_grants (expires_at);
+
+-- What Claude Code gets as managed settings: all rules that match a person are merged, in this order.
+CREATE TABLE managed_settings (
+  position BIGINT PRIMARY KEY,
+  -- NULL = every role, and every group of the identity provider or none.
+  role TEXT,
+  group_name TEXT,
+  -- JSON object.
+  settings TEXT NOT NULL,
+  -- `api` or `file`, the same for all.
+  managed_by TEXT NOT NULL
 );
 
 -- A workspace's own keys at providers, encrypted. The master secret that unwraps them is never in the database.
@@ -253,15 +342,49 @@ CREATE TABLE webhooks (
   url TEXT NOT NULL,
   -- JSON array; NULL = all kinds.
   kinds TEXT,
+  format TEXT NOT NULL CHECK (format IN ('standard', 'slack')),
   created_at BIGINT NOT NULL
 );
+
+-- When an alert is raised, and who gets it.
+CREATE TABLE alert_rules (
+  id TEXT PRIMARY KEY,
+  -- NULL = of the installation: it watches all workspaces.
+  workspace_id TEXT REFERENCES workspaces (id),
+  kind TEXT NOT NULL,
+  -- The balance below which the alert is raised.
+  below BIGINT CHECK (below > 0),
+  -- JSON array: percent of a spend limit, or of a bill.
+  percents TEXT,
+  -- The key, project or workspace whose limits are watched; NULL = all of them.
+  scope_id TEXT,
+  -- JSON arrays: who gets it.
+  roles TEXT NOT NULL,
+  emails TEXT NOT NULL,
+  webhooks TEXT NOT NULL,
+  created_at BIGINT NOT NULL,
+  CHECK ((kind = 'balance.low') = (below IS NOT NULL)),
+  CHECK ((kind IN ('limit.reached', 'bill.differs')) = (percents IS NOT NULL))
+);
+
+CREATE INDEX alert_rules_by_kind ON alert_rules (kind, workspace_id, id);
+CREATE INDEX alert_rules_by_workspace ON alert_rules (workspace_id, id);
+
+INSERT INTO alert_rules (id, kind, percents, roles, emails, webhooks, created_at) VALUES
+  ('rul_00000000000000000000000001', 'provider.down', NULL, '["operator"]', '[]', '[]', 0),
+  ('rul_00000000000000000000000002', 'provider.stray', NULL, '["operator"]', '[]', '[]', 0),
+  ('rul_00000000000000000000000003', 'price.changed', NULL, '["operator"]', '[]', '[]', 0),
+  ('rul_00000000000000000000000004', 'bill.differs', '[2]', '["operator"]', '[]', '[]', 0);
 
 CREATE TABLE deliveries (
   id TEXT PRIMARY KEY,
   alert_id TEXT NOT NULL REFERENCES alerts (id),
-  -- One of both: by webhook, or by e-mail.
+  -- One of the three: by webhook, or by e-mail to a person or an address.
   webhook_id TEXT REFERENCES webhooks (id),
   person_id TEXT REFERENCES people (id),
+  email TEXT,
+  -- The rule that names the address. Not a reference: the rule may be deleted.
+  rule_id TEXT,
   attempts BIGINT NOT NULL DEFAULT 0,
   created_at BIGINT NOT NULL,
   -- When it is tried next; NULL = delivered or given up.
@@ -269,13 +392,14 @@ CREATE TABLE deliveries (
   delivered_at BIGINT,
   -- Why the last attempt failed.
   error TEXT,
-  CHECK ((webhook_id IS NULL) <> (person_id IS NULL))
+  CHECK ((webhook_id IS NOT NULL AND person_id IS NULL AND email IS NULL)
+    OR (webhook_id IS NULL AND (person_id IS NULL) <> (email IS NULL)))
 );
 
 -- What each reader of alerts chose. The reader is a person's id, or 'installation'.
 CREATE TABLE alert_readers (
   reader TEXT PRIMARY KEY,
-  -- JSON array: the kinds that come by e-mail; NULL = by role.
+  -- JSON array: the kinds that come by e-mail; NULL = as the rules say.
   kinds TEXT,
   -- The newest alert that was read.
   read_until TEXT NOT NULL
@@ -436,9 +560,10 @@ CREATE TABLE holds (
 CREATE INDEX holds_open ON holds (request_id) WHERE state = 'open';
 CREATE INDEX holds_ended ON holds (expires_at) WHERE state <> 'open';
 
--- Spend limits: what a key, project or workspace has spent and reserved in one day, week or month. The limit itself is not here.
+-- Counters of spend limits: what a subject has spent and reserved in one day, week or month. The limit itself is not here.
 -- It is compared when money is held, so that a changed limit applies at once.
 CREATE TABLE budgets (
+  -- Whose spend: `ws_…`, `prj_…/user:eu_…`, `ws_…/group:grp_…?acme/*`; see kernel/spend-limit.ts.
   scope_id TEXT NOT NULL,
   -- `day:2026-11-15`, `week:2026-11-09` (its Monday) or `month:2026-11`, UTC. (`window` is reserved in PostgreSQL.)
   time_window TEXT NOT NULL,
@@ -448,8 +573,28 @@ CREATE TABLE budgets (
   -- The part of `spent` that was charged before there was a limit. `spent` less `seeded` is the sum of the charges that
   -- name the budget.
   seeded BIGINT NOT NULL DEFAULT 0 CHECK (seeded >= 0),
+  -- Of a rolling window (`5h`), which only PostgreSQL has here: `spent` is the sum of its minutes from this one on. NULL = not
+  -- added up yet.
+  counted_from BIGINT,
   PRIMARY KEY (scope_id, time_window)
 );
+
+CREATE INDEX budgets_rolling ON budgets (counted_from) WHERE counted_from IS NOT NULL;
+
+-- What was spent in rolling windows, by the minute of the charge, since 1970. Charges name it `scope 5h#29384756`.
+CREATE TABLE budget_minutes (
+  scope_id TEXT NOT NULL,
+  time_window TEXT NOT NULL,
+  minute BIGINT NOT NULL,
+  spent BIGINT NOT NULL CHECK (spent >= 0),
+  -- As in `budgets`.
+  seeded BIGINT NOT NULL DEFAULT 0 CHECK (seeded >= 0),
+  -- A day after the minute in which it left the window.
+  kept_until BIGINT NOT NULL,
+  PRIMARY KEY (scope_id, time_window, minute)
+);
+
+CREATE INDEX budget_minutes_kept ON budget_minutes (kept_until);
 
 CREATE TABLE idempotency (
   scope TEXT NOT NULL,
@@ -585,7 +730,7 @@ CREATE TABLE requests (
   charge BIGINT CHECK (charge >= 0 AND charge <= 1000000000000000),
   -- The part of the cost that the wallet could not pay.
   written_off BIGINT CHECK (written_off > 0 AND written_off <= 1000000000000000),
-  -- What the provider bills the operator for it, by the cost of the route; NULL = unknown, or not charged.
+  -- What the provider that answered bills the operator for it, by the cost of the route; NULL = unknown, or none answered.
   upstream_cost BIGINT CHECK (upstream_cost >= 0),
   price_version TEXT,
   -- Cached tokens included.
@@ -601,7 +746,11 @@ CREATE TABLE requests (
   estimated BIGINT NOT NULL CHECK (estimated IN (0, 1)),
   -- The budgets that the charge was counted in, `scope window,scope window`; NULL = none. A charge belongs to the windows in
   -- which its money was held, and only to the limits that existed then, so it cannot be derived later.
-  budgets TEXT
+  budgets TEXT,
+  -- The version of that cost; `own` = the workspace's own key, which costs the operator nothing.
+  cost_version TEXT,
+  -- What attempts without an answer probably cost the operator; NULL = nothing, or unknown.
+  failed_cost BIGINT CHECK (failed_cost >= 0)
 -- sqlite:
 ) WITHOUT ROWID;
 -- postgres:
@@ -705,11 +854,12 @@ CREATE TABLE request_hours (
   output_tokens BIGINT NOT NULL,
   charge BIGINT NOT NULL,
   cache_saved BIGINT NOT NULL,
-  -- Of charged requests.
+  -- Of the attempts that answered; those of the others are in failed_cost.
   upstream_cost BIGINT NOT NULL,
   -- Charged requests without an upstream cost, and their charges.
   uncosted BIGINT NOT NULL,
   uncosted_charges BIGINT NOT NULL,
+  failed_cost BIGINT NOT NULL,
   -- How many requests had their first event within so many milliseconds, and not within the bound before.
   first_25 BIGINT NOT NULL,
   first_50 BIGINT NOT NULL,
@@ -753,6 +903,7 @@ CREATE TABLE request_sums (
   upstream_cost BIGINT NOT NULL,
   uncosted BIGINT NOT NULL,
   uncosted_charges BIGINT NOT NULL,
+  failed_cost BIGINT NOT NULL,
   first_25 BIGINT NOT NULL,
   first_50 BIGINT NOT NULL,
   first_100 BIGINT NOT NULL,
@@ -768,6 +919,87 @@ CREATE TABLE request_sums (
   first_30000 BIGINT NOT NULL,
   first_later BIGINT NOT NULL,
   PRIMARY KEY (grain, series, workspace_id, start_at, subject)
+);
+
+-- Sessions have no sums over all workspaces. Without this, reading those of a day means a search for each workspace.
+CREATE INDEX request_sums_of_sessions ON request_sums (start_at) WHERE series = 'session';
+
+-- What providers bill, and how it compares with what was recorded.
+
+-- One provider's bill that the configuration names.
+CREATE TABLE bill_sources (
+  provider TEXT PRIMARY KEY,
+  -- A replica reads it until then; the others leave it alone.
+  claimed_until BIGINT NOT NULL,
+  -- The end of the last run; NULL = there was none.
+  ended_at BIGINT,
+  -- Why the last run did not read everything; NULL = it did.
+  fault TEXT
+);
+
+-- As the provider reports it. A later report of the same day replaces all of its lines.
+CREATE TABLE bill_lines (
+  provider TEXT NOT NULL,
+  -- When the day begins, in UTC.
+  day BIGINT NOT NULL,
+  -- The provider's names. An empty text: the report does not tell.
+  model TEXT NOT NULL,
+  provider_key TEXT NOT NULL,
+  bucket TEXT NOT NULL,
+  tier TEXT NOT NULL,
+  region TEXT NOT NULL,
+  -- Each is NULL where the line has none. Reports are exact below a nano-dollar, so amounts are in pico-dollars.
+  quantity BIGINT,
+  pico BIGINT,
+  requests BIGINT,
+  PRIMARY KEY (provider, day, model, provider_key, bucket, tier, region)
+);
+
+-- Nano-dollars from here on.
+CREATE TABLE reconciliations (
+  provider TEXT NOT NULL,
+  day BIGINT NOT NULL,
+  compared_at BIGINT NOT NULL,
+  -- Why the day cannot be compared yet; NULL = it was.
+  missing TEXT,
+  billed BIGINT NOT NULL,
+  recorded BIGINT NOT NULL,
+  -- The differences of all models and buckets, added up without signs, and the part of it that no cause fits.
+  differences BIGINT NOT NULL CHECK (differences >= 0),
+  unexplained BIGINT NOT NULL CHECK (unexplained >= 0),
+  -- Billed for keys that the gateway does not use; not in `billed`.
+  foreign_billed BIGINT NOT NULL,
+  PRIMARY KEY (provider, day)
+);
+
+CREATE TABLE reconciliation_lines (
+  provider TEXT NOT NULL,
+  day BIGINT NOT NULL,
+  model TEXT NOT NULL,
+  bucket TEXT NOT NULL,
+  billed_quantity BIGINT NOT NULL,
+  recorded_quantity BIGINT NOT NULL,
+  billed BIGINT NOT NULL,
+  recorded BIGINT NOT NULL,
+  PRIMARY KEY (provider, day, model, bucket)
+);
+
+CREATE TABLE reconciliation_causes (
+  provider TEXT NOT NULL,
+  day BIGINT NOT NULL,
+  -- Largest first.
+  place BIGINT NOT NULL,
+  model TEXT NOT NULL,
+  cause TEXT NOT NULL,
+  amount BIGINT NOT NULL,
+  quantity BIGINT NOT NULL,
+  -- How many requests fit, and the ids of the first hundred as a JSON array.
+  requests BIGINT NOT NULL,
+  request_ids TEXT NOT NULL,
+  -- Billed for a key that the gateway does not use; NULL = part of the difference.
+  foreign_key TEXT,
+  detail TEXT,
+  PRIMARY KEY (provider, day, place)
 );
 
 -- Append-only tables. A charge is never changed, and its row is only deleted once it is archived.

@@ -2,36 +2,46 @@
 // decided that the viewer may see them.
 
 import { type Clock, isoTime } from '../../kernel/clock.ts'
+import { Failure } from '../../kernel/failure.ts'
 import { nearestNames } from '../../kernel/nearest.ts'
 import { Answer } from '../../pipeline/answer.ts'
 import { type ClientRequest, queryOf } from '../../pipeline/client-request.ts'
-import type { NoticeData } from '../page-data.ts'
+import type { CatalogViewer, NoticeData } from '../page-data.ts'
 import { jsonAnswer, type ShowPage } from '../responses.ts'
 import { originOf, type Visit } from '../session.ts'
 import { stateOf } from './change-feed.ts'
-import { type CatalogEntry, type DatedPrice, isEmbedder, modelPath, type RouteDay } from './entry.ts'
-import { describeSources, parseQuery, viewOf } from './query.ts'
+import {
+  type CatalogEntry,
+  type DatedPrice,
+  isEmbedder,
+  isSandbox,
+  modelPath,
+  type RouteCost,
+  type RouteDay,
+  type RouteMonth,
+} from './entry.ts'
+import { describeEntries, parseQuery, viewOf } from './query.ts'
 import { parseSample } from './sample-cost.ts'
 import { snippetsFor } from './snippets.ts'
+import { createViewedCatalogs, type ViewedCatalogDependencies } from './viewed-catalog.ts'
 
-export interface CatalogPagesDependencies {
+export interface CatalogPagesDependencies extends ViewedCatalogDependencies {
   readonly clock: Clock
-  /** All models by id, as the management API's catalog serves them. */
-  catalog(): readonly CatalogEntry[]
   /** Ids of the built-in providers for which a workspace may store a key. */
   keyedProviders(): readonly string[]
   /** The gateway's public address, if configured. */
   publicUrl(): string | undefined
   visitOf(request: ClientRequest): Visit
-  /** The date of the built-in prices, YYYY-MM-DD. */
-  readonly builtInDate?: string
-  /** Newest first; empty for an unknown model. */
+  /** Newest first; empty for an unknown model. The id may be that of a price in a list: `creator/model#list-retail`. */
   priceHistory(modelId: string): Promise<readonly DatedPrice[]>
   /** How the attempts at the routes of a model ended in the last 24 hours. */
   routeDays(modelId: string): Promise<readonly RouteDay[]>
+  /** The same for the last 30 days. */
+  routeMonths(modelId: string): Promise<readonly RouteMonth[]>
+  /** What the operator pays at the routes of a model. */
+  routeCosts(modelId: string): readonly RouteCost[]
   /** Ids of the models with the most requests in the last days, first the most used. */
   usedModels(): Promise<readonly string[]>
-  isSignedIn(request: ClientRequest): Promise<boolean>
   /** Runs within the page budget; an Answer says that the gateway is too busy. */
   inBudget<Result>(request: ClientRequest, run: () => Result): Promise<Awaited<Result> | Answer>
 }
@@ -39,15 +49,16 @@ export interface CatalogPagesDependencies {
 const suggestionsMax = 3
 
 export function createCatalogPages(deps: CatalogPagesDependencies, show: ShowPage) {
-  const { catalog, publicUrl, visitOf, builtInDate, inBudget } = deps
+  const { catalog, publicUrl, visitOf, inBudget } = deps
   const historyIn = cachePriceHistory(deps.priceHistory)
   const usedModels = cacheLists(deps.usedModels, deps.clock)
   const routeDays = cacheLists(deps.routeDays, deps.clock)
+  const routeMonths = cacheLists(deps.routeMonths, deps.clock)
+  const viewed = createViewedCatalogs(deps)
   const today = () => isoTime(deps.clock.now()).slice(0, 10)
   const list = async (request: ClientRequest, params: URLSearchParams): Promise<Answer> => {
-    const entries = catalog()
-    const isSignedIn = await deps.isSignedIn(request)
-    const used = await usedModels('')
+    const { viewer, entries, snapshot } = await viewed.ofViewer(request)
+    const used = usedBy(viewer, entries, await usedModels(''))
     const asked = parseQuery(params)
     // Unknown models would take up places in the comparison.
     const query = { ...asked, m: asked.m.filter((id) => entries.some((entry) => entry.id === id)) }
@@ -55,19 +66,19 @@ export function createCatalogPages(deps: CatalogPagesDependencies, show: ShowPag
     if (view instanceof Answer) return view
     const data = {
       view,
-      state: stateOf(entries),
-      sources: describeSources(entries, builtInDate),
+      viewer,
+      state: stateOf(snapshot),
+      summary: describeEntries(entries),
       today: today(),
       query,
       used,
-      isSignedIn,
-      ...(builtInDate !== undefined && { builtInDate }),
     }
     return await show(request, { kind: 'list', title: 'Models', data })
   }
   const model = async (request: ClientRequest, id: string, params: URLSearchParams): Promise<Answer> => {
-    const entries = catalog()
-    const entry = entries.find((each) => each.id === id)
+    const { viewer, entries, snapshot } = await viewed.ofViewer(request)
+    const found = entries.find((each) => each.id === id)
+    const entry = found ?? snapshot.find((each) => each.id === id)
     if (!entry) return show(request, { kind: 'notice', title: 'Model not found', data: unknownModel(id, entries) }, 404)
     const snippets = snippetsFor({
       address: publicUrl() ?? originOf(visitOf(request)),
@@ -77,35 +88,50 @@ export function createCatalogPages(deps: CatalogPagesDependencies, show: ShowPag
     })
     // Started within the budget, because SQLite reads on this thread; wrapped in an object, so that the budget does not wait
     // for the database.
-    const started = await inBudget(request, () => ({ history: historyIn(entries, id), days: routeDays(id) }))
+    const started = await inBudget(request, () => ({ history: historyIn(snapshot, entry), days: routeDays(id) }))
     if (started instanceof Answer) return started
     const [history, days] = await Promise.all([started.history, started.days])
     const data = {
+      viewer,
       entry,
-      state: stateOf(entries),
+      isOutside: found === undefined,
+      state: stateOf(snapshot),
       sample: parseSample(params),
       snippets,
       history,
       days,
+      ...((await deps.viewerOf(request))?.isOperator && { costs: deps.routeCosts(id) }),
       today: today(),
     }
     return show(request, { kind: 'model', title: entry.name, data })
   }
-  const compare = (request: ClientRequest, params: URLSearchParams): Promise<Answer> => {
-    const entries = catalog()
+  const compare = async (request: ClientRequest, params: URLSearchParams): Promise<Answer> => {
+    const { viewer, entries, snapshot } = await viewed.ofViewer(request)
     const found = parseQuery(params).m.flatMap((id) => entries.find((entry) => entry.id === id) ?? [])
-    const data = { entries: found, state: stateOf(entries), sample: parseSample(params), today: today() }
-    return show(request, { kind: 'compare', title: 'Compare', data })
+    const data = { viewer, entries: found, state: stateOf(snapshot), sample: parseSample(params), today: today() }
+    return await show(request, { kind: 'compare', title: 'Compare', data })
   }
 
-  const allEntries = (request: ClientRequest): Answer => {
-    const entries = catalog()
-    return jsonAnswer(request, { state: stateOf(entries), entries })
+  const allEntries = async (request: ClientRequest, params: URLSearchParams): Promise<Answer> => {
+    const entries = await viewed.ofRequest(request, params.get('project'))
+    if (entries instanceof Failure) return refusal(request, entries)
+    return await inBudget(request, () => jsonAnswer(request, { state: stateOf(catalog()), entries }))
+  }
+
+  /** Loaded by open pages: the first one reads a month of the request log. */
+  const uptime = async (request: ClientRequest, params: URLSearchParams): Promise<Answer> => {
+    const id = params.get('model') ?? ''
+    const isKnown = catalog().some((entry) => entry.id === id)
+    const started = await inBudget(request, () => ({ routes: isKnown ? routeMonths(id) : [] }))
+    return started instanceof Answer ? started : jsonAnswer(request, { routes: await started.routes })
   }
 
   /** Loaded by open pages when a price changes. */
   const history = async (request: ClientRequest, params: URLSearchParams): Promise<Answer> => {
-    const started = await inBudget(request, () => ({ history: historyIn(catalog(), params.get('model') ?? '') }))
+    const entries = await viewed.ofRequest(request, params.get('project'))
+    if (entries instanceof Failure) return refusal(request, entries)
+    const entry = entries.find(({ id }) => id === params.get('model'))
+    const started = await inBudget(request, () => ({ history: entry ? historyIn(catalog(), entry) : [] }))
     return started instanceof Answer ? started : jsonAnswer(request, { history: await started.history })
   }
 
@@ -113,11 +139,23 @@ export function createCatalogPages(deps: CatalogPagesDependencies, show: ShowPag
     const params = queryOf(request.url)
     if (path === '/') return await list(request, params)
     if (path === '/compare') return await compare(request, params)
-    if (path === '/catalog/entries') return await inBudget(request, () => allEntries(request))
+    if (path === '/catalog/entries') return await allEntries(request, params)
     if (path === '/catalog/history') return await history(request, params)
+    if (path === '/catalog/uptime') return await uptime(request, params)
     if (path === '/catalog/providers') return jsonAnswer(request, { providers: deps.keyedProviders() })
     return await model(request, decodePath(path.slice('/catalog/'.length)), params)
   }
+}
+
+/** Visitors do not come for the sandbox, which only rehearses. */
+function usedBy(viewer: CatalogViewer, entries: readonly CatalogEntry[], used: readonly string[]): readonly string[] {
+  if (viewer.isSignedIn || entries.every(isSandbox)) return used
+  const rehearsals = new Set(entries.filter(isSandbox).map(({ id }) => id))
+  return used.filter((id) => !rehearsals.has(id))
+}
+
+function refusal(request: ClientRequest, failure: Failure): Answer {
+  return jsonAnswer(request, { error: { message: failure.message } }, { status: failure.status })
 }
 
 function decodePath(encoded: string): string {
@@ -161,23 +199,27 @@ export function cacheEntries(read: () => readonly CatalogEntry[], clock: Clock):
 }
 
 /**
- * Price histories, read once per snapshot of the catalog: SQLite answers on the thread that serves requests. A changed price
- * makes a new snapshot. Empty for a model that is not in it.
+ * Price histories in the catalog or in the price list of the entry's price, read once per snapshot of the public catalog:
+ * SQLite answers on the thread that serves requests. A changed price makes a new snapshot.
  */
 export function cachePriceHistory(
   read: CatalogPagesDependencies['priceHistory'],
-): (entries: readonly CatalogEntry[], modelId: string) => Promise<readonly DatedPrice[]> {
+): (
+  snapshot: readonly CatalogEntry[],
+  entry: Pick<CatalogEntry, 'id' | 'price_version'>,
+) => Promise<readonly DatedPrice[]> {
   const bySnapshot = new WeakMap<readonly CatalogEntry[], Map<string, Promise<readonly DatedPrice[]>>>()
-  return (entries, modelId) => {
-    const known = bySnapshot.get(entries) ?? new Map<string, Promise<readonly DatedPrice[]>>()
-    bySnapshot.set(entries, known)
-    const cached = known.get(modelId)
+  return (snapshot, { id, price_version: version }) => {
+    const known = bySnapshot.get(snapshot) ?? new Map<string, Promise<readonly DatedPrice[]>>()
+    bySnapshot.set(snapshot, known)
+    // `creator/model#list-retail#3` is a version of the price in that list.
+    const pricedId = version?.replace(/#\d+$/, '') ?? id
+    const cached = known.get(pricedId)
     if (cached) return cached
-    if (!entries.some(({ id }) => id === modelId)) return Promise.resolve([])
-    const started = read(modelId)
-    known.set(modelId, started)
+    const started = read(pricedId)
+    known.set(pricedId, started)
     // Failures are not cached.
-    started.catch(() => known.delete(modelId))
+    started.catch(() => known.delete(pricedId))
     return started
   }
 }

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { createJumpClock } from '../../../test/parts/jump-clock.ts'
 import { sandboxEntries } from '../../../test/parts/web.ts'
+import { modelStatus } from '../../api/route-state.ts'
 import { priceUsage } from '../../catalog/price.ts'
 import { cacheLists, cachePriceHistory } from './catalog-pages.ts'
 import {
@@ -10,12 +11,11 @@ import {
   hasNewPrice,
   isNew,
   isOwnKeyOnly,
-  usableEntries,
   withOwnKeyModels,
 } from './entry.ts'
-import { exactCount, roundPrice, shortCount, usd } from './format.ts'
+import { amountText, exactCount, percentText, roundPrice, shortCount, spanText, usd, usdText } from './format.ts'
 import {
-  describeSources,
+  describeEntries,
   emptyQuery,
   isFiltered,
   pageSize,
@@ -26,14 +26,14 @@ import {
   viewOf,
 } from './query.ts'
 import { parseSample, priceOf, usageOf } from './sample-cost.ts'
-import { hasEnoughSamples, missingFigureText, modelStatus, orderRoutes } from './status.ts'
+import { hasEnoughSamples, missingFigureText, orderRoutes } from './status.ts'
 
 const row = { input: '1.00', output: '2.00', cache_read: '0.10', cache_write: '1.25', cache_write_1h: '2.00' }
 
 function route(part: Partial<CatalogRoute> = {}): CatalogRoute {
-  const names = { provider: 'acme', upstream_model: 'large', rehearsal: false }
+  const names = { provider: 'acme', upstream_model: 'large', rehearsal: false, state: 'unused' } as const
   const healthy = { health: 'healthy', factor: 1, wait_ms: null, why: null } as const
-  const measured = { answered: false, first_event_ms: null, tokens_per_second: null }
+  const measured = { first_event_ms: null, tokens_per_second: null }
   return { ...names, ...healthy, ...measured, priority: 1, weight: 1, ...part }
 }
 
@@ -173,9 +173,7 @@ describe('the list', () => {
     const set = entry('bolt/own', { source: 'tollgate.yaml:14' })
     // A built-in model with a price set by the API.
     const changed = entry('bolt/changed', { price_source: 'management API' })
-    expect(describeSources([...entries, set, changed], '2026-11-15')).toBe(
-      '6 models from 1 provider; prices: 3 built in, 2026-11-15; 1 set in tollgate.yaml; 1 set by the management API; 1 without a price',
-    )
+    expect(describeEntries([...entries, set, changed])).toBe('6 models from 1 provider, 1 without a price')
   })
 })
 
@@ -261,10 +259,17 @@ describe('the order of routes', () => {
   })
 
   test('skips a route in cooldown and says for how long', () => {
-    const cooling = route({ provider: 'a', health: 'ejected', factor: 0, wait_ms: 41_000, why: 'timed out' })
+    const cooling = route({
+      provider: 'a',
+      state: 'cooldown',
+      health: 'ejected',
+      factor: 0,
+      wait_ms: 41_000,
+      why: 'timed out',
+    })
     expect(described([cooling, route({ provider: 'b', priority: 2 })])).toEqual([
       '1 b: priority 2; the only route of this priority, so tried first',
-      'out a: skipped: cooldown 41 s (last fault: timed out)',
+      'out a: skipped: cooldown 41 s. Last fault: timed out. It is not tried for a while.',
     ])
   })
 
@@ -293,7 +298,7 @@ describe('measurements', () => {
   test('are shown from twenty samples on; otherwise the reason is', () => {
     expect(hasEnoughSamples({ ...figures, samples: 20 })).toBe(true)
     expect(hasEnoughSamples(figures)).toBe(false)
-    expect(missingFigureText(figures, false)).toBe('not enough traffic yet (n = 19)')
+    expect(missingFigureText(figures, false)).toBe('not enough traffic yet (19 calls)')
     expect(missingFigureText(null, false)).toBe('no streams yet')
     // However many requests it had.
     expect(missingFigureText(null, true)).toBe('not measured')
@@ -301,15 +306,19 @@ describe('measurements', () => {
 
   test('give a model a status', () => {
     const text = (part: Partial<CatalogEntry>) => modelStatus(entry('a/b', part)).text
-    const used = route({ answered: true })
+    const used = route({ state: 'available' })
+    const paused = route({ state: 'paused', wait_ms: 41_000 })
     // An unused route has not shown that it works.
     expect(text({})).toBe('no recent traffic')
-    expect(text({ routes: [used] })).toBe('healthy')
-    expect(text({ routes: [route(), used] })).toBe('healthy')
-    expect(text({ routes: [used, route({ health: 'slow start' })] })).toBe('recovering')
-    expect(text({ routes: [route({ rehearsal: true })] })).toBe('simulated')
-    expect(text({ routes: [route(), route({ health: 'parked' })] })).toBe('1 of 2 available')
-    expect(text({ routes: [route({ health: 'ejected' })] })).toBe('unavailable')
+    expect(text({ routes: [used] })).toBe('available')
+    expect(text({ routes: [route(), used] })).toBe('available')
+    expect(text({ routes: [used, route({ state: 'recovering' })] })).toBe('recovering')
+    expect(text({ routes: [route({ state: 'simulated' })] })).toBe('simulated')
+    expect(text({ routes: [route(), paused] })).toBe('1 of 2 available')
+    // One route: its own state, as everywhere.
+    expect(text({ routes: [paused] })).toBe('paused 41 s')
+    expect(text({ routes: [route({ state: 'failing' })] })).toBe('failing')
+    expect(text({ routes: [route({ state: 'cooldown' }), route({ state: 'failing' })] })).toBe('unavailable')
     expect(text({ price: null, callable: false })).toBe('not callable')
   })
 })
@@ -318,6 +327,50 @@ test('counts are abbreviated or exact', () => {
   const counts = [999, 1000, 5120, 65_535, 200_000, 999_999, 1_048_576]
   expect(counts.map(shortCount)).toEqual(['999', '1K', '5.12K', '65.5K', '200K', '1M', '1.05M'])
   expect(exactCount(1_048_576)).toBe('1,048,576')
+})
+
+test('amounts are rounded to two decimals, and below a cent to their first two digits', () => {
+  const amounts = [
+    ...['4.644999999', '4.645', '1234.50', '0.00', '0', '-0.996', '999.999', '0.01', '0.0949'],
+    ...['0.00999', '0.00994', '0.000045281', '0.000045500', '-0.0007', '0.000000009', 'free'],
+  ]
+  expect(amounts.map(amountText)).toEqual([
+    ...['$4.64', '$4.65', '$1,234.50', '$0.00', '$0.00', '−$1.00', '$1,000.00', '$0.01', '$0.09'],
+    ...['$0.01', '$0.0099', '$0.000045', '$0.000046', '−$0.0007', '$0.000000009', 'free'],
+  ])
+  expect(['4.649999999', '-0.0007', 'free'].map(usdText)).toEqual(['$4.649999999', '−$0.0007', 'free'])
+})
+
+test('percentages have one decimal, and only nothing is 0 % and all 100 %', () => {
+  const shares = [0, 0.0000001, 0.001, 0.1234, 0.5, 0.999, 0.9999999, 1, 4.5, -0.05]
+  expect(shares.map(percentText)).toEqual([
+    '0.0 %',
+    '< 0.1 %',
+    '0.1 %',
+    '12.3 %',
+    '50.0 %',
+    '99.9 %',
+    '> 99.9 %',
+    '100.0 %',
+    '450.0 %',
+    '−5.0 %',
+  ])
+})
+
+test('spans of time have one unit', () => {
+  const minute = 60_000
+  const spans = [0, 26_500, 119_000, 120_000, 90 * minute, 3 * 60 * minute, 50 * 60 * minute, 90 * 1440 * minute]
+  expect([...spans, 213.08 * 1440 * minute].map(spanText)).toEqual([
+    '0 s',
+    '27 s',
+    '119 s',
+    '2 min',
+    '90 min',
+    '3 h',
+    '2 days',
+    '90 days',
+    '7 months',
+  ])
 })
 
 test('a price history is read once per snapshot of the catalog, and again after a failure', async () => {
@@ -329,48 +382,29 @@ test('a price history is read once per snapshot of the catalog, and again after 
     return []
   })
   const snapshot = sandboxEntries()
-  await Promise.all([1, 2, 3].map(() => historyIn(snapshot, 'sandbox/echo')))
-  await historyIn(snapshot, 'sandbox/slow')
-  await historyIn(snapshot, 'acme/unknown')
-  expect(reads).toEqual(['sandbox/echo', 'sandbox/slow'])
+  const echo = { id: 'sandbox/echo', price_version: 'sandbox/echo#3' }
+  await Promise.all([1, 2, 3].map(() => historyIn(snapshot, echo)))
+  await historyIn(snapshot, { id: 'sandbox/slow', price_version: null })
+  // A price in a list has versions of its own.
+  await historyIn(snapshot, { id: 'sandbox/echo', price_version: 'sandbox/echo#list-retail#12' })
+  expect(reads).toEqual(['sandbox/echo', 'sandbox/slow', 'sandbox/echo#list-retail'])
   fails = true
   const later = [...snapshot]
-  expect(historyIn(later, 'sandbox/echo')).rejects.toThrow('not now')
+  expect(historyIn(later, echo)).rejects.toThrow('not now')
   await Bun.sleep(0)
   fails = false
-  expect(await historyIn(later, 'sandbox/echo')).toEqual([])
-  expect(reads).toHaveLength(4)
-})
-
-test('without a key or project the whole catalog is shown', () => {
-  const entries = sandboxEntries()
-  expect(usableEntries(entries, undefined)).toBe(entries)
-})
-
-test('a key sees exactly the models that the gateway lists for it, with their catalog data', () => {
-  const shown = usableEntries(sandboxEntries(), [
-    { id: 'sandbox/echo', owned_by: 'sandbox' },
-    { id: 'sandbox/cache', owned_by: 'sandbox', own_key: true },
-    { id: 'acme/private', owned_by: 'acme', own_key: true },
-  ])
-  expect(shown.map(({ id, own_key }) => [id, own_key ?? false])).toEqual([
-    ['sandbox/echo', false],
-    ['sandbox/cache', true],
-    ['acme/private', true],
-  ])
-  expect(shown.map(isOwnKeyOnly)).toEqual([false, false, true])
-  expect(shown[0]?.name).toBe('Sandbox Echo')
-  // Callable, although its price is unknown here.
-  const [, , unlisted] = shown
-  expect(unlisted && modelStatus(unlisted).text).toBe('own key')
+  expect(await historyIn(later, echo)).toEqual([])
+  expect(reads).toHaveLength(5)
 })
 
 test('models that own keys unlock are added to the catalog, and those that they also serve are marked', () => {
   const entries = sandboxEntries()
+  const [entry] = entries
+  if (!entry) throw new Error('the sandbox has models')
   expect(withOwnKeyModels(entries, [])).toBe(entries)
   const shown = withOwnKeyModels(entries, [
-    { id: 'acme/private', owned_by: 'acme', own_key: true },
-    { id: 'sandbox/cache', owned_by: 'sandbox', own_key: true },
+    { ...entry, id: 'acme/private', owned_by: 'acme', price: null, routes: [], own_key: true },
+    { ...entry, id: 'sandbox/cache', own_key: true },
   ])
   expect(shown.map(({ id }) => id)).toEqual(['acme/private', ...entries.map(({ id }) => id).sort()])
   expect(shown.filter(({ own_key }) => own_key).map(({ id }) => id)).toEqual(['acme/private', 'sandbox/cache'])

@@ -15,6 +15,8 @@ export interface ChangeFeed {
 
 export interface ChangeFeedOptions {
   entries(): readonly CatalogEntry[]
+  /** Another object once anything on sale has changed, prices in price lists included. */
+  offered?(): unknown
   /** Like setInterval, returning how to stop; for tests. */
   every?(milliseconds: number, run: () => void): () => void
 }
@@ -33,7 +35,11 @@ const perAddressMax = 50
 /** How many messages may wait for a slow reader. */
 const waitingMax = 4
 
-export function createChangeFeed({ entries, every = everyByTimer }: ChangeFeedOptions): ChangeFeed {
+export function createChangeFeed({
+  entries,
+  offered = () => undefined,
+  every = everyByTimer,
+}: ChangeFeedOptions): ChangeFeed {
   /** With their addresses (those without one share `unknown`), and the version that each was sent last. */
   const listeners = new Map<EventStream, { readonly address: string; version: string }>()
   let stopPolling: (() => void) | undefined
@@ -43,9 +49,14 @@ export function createChangeFeed({ entries, every = everyByTimer }: ChangeFeedOp
   // Random, so that pages notice a change while they were not connected, also a restart.
   let access = crypto.randomUUID()
   let version = ''
+  let offer: unknown
 
   const refresh = (): boolean => {
     const before = version
+    const last = offer
+    offer = offered()
+    // Pages that show the catalog of a key or project load it again; most of these changes are in no public entry.
+    if (last !== undefined && offer !== last) access = crypto.randomUUID()
     version = `${stateOf(entries())} ${access}`
     return version !== before
   }

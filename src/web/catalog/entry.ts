@@ -1,6 +1,5 @@
-// A model as the management API's catalog serves it. It is public: it contains no address and nothing of a credential. Also
-// the catalog as one key or project sees it: the models that GET /v1/models returns. Of models that only a workspace's own
-// provider key unlocks, which are not in the public catalog, only the id is known here.
+// A model as the management API's catalog serves it: it contains no address and nothing of a credential. Visitors see the
+// public catalog; a key or a project has its own: the models that GET /v1/models returns, at the prices of its workspace.
 
 import type { CatalogItem, ModelPrice } from '../../api/catalog.ts'
 import { type Pico, parsePrice } from '../../kernel/money.ts'
@@ -19,17 +18,27 @@ export interface RouteDay {
   readonly hours: readonly (readonly [ok: number, failed: number] | null)[]
 }
 
+/** How the attempts at a route ended in the last 30 days. */
+export interface RouteMonth {
+  readonly provider: string
+  readonly upstream_model: string
+  readonly ok: number
+  readonly failed: number
+}
+
+/** What the operator pays at a route; null = unknown. Only for operators. */
+export interface RouteCost {
+  readonly provider: string
+  readonly upstream_model: string
+  readonly cost: CatalogItem['price']
+}
+
 /** A price that applies until the next one. */
 export type DatedPrice = ModelPrice['history'][number]
 
 /** The address of a model's page; the id's slash is kept. */
 export function modelPath(id: string): string {
   return `/catalog/${id.split('/').map(encodeURIComponent).join('/')}`
-}
-
-/** A source without its line: `built in`, `tollgate.yaml`. */
-export function sourceFile(source: string): string {
-  return source.replace(/:\d+$/, '')
 }
 
 /** Whether all its routes are the sandbox's. */
@@ -75,35 +84,15 @@ export function hasNewPrice({ price_changed_at: changed }: CatalogEntry, today: 
   return changed?.slice(0, 10) === today
 }
 
-/** An item of GET /v1/models. */
-export interface UsableModel {
-  readonly id: string
-  readonly owned_by: string
-  readonly own_key?: boolean
-}
-
-/** undefined = no restriction. */
-export function usableEntries(
-  entries: readonly CatalogEntry[],
-  usable: readonly UsableModel[] | undefined,
-): readonly CatalogEntry[] {
-  if (!usable) return entries
-  const known = new Map(entries.map((entry) => [entry.id, entry]))
-  return usable.map((model) => {
-    const entry = known.get(model.id) ?? ownKeyEntry(model)
-    return model.own_key ? { ...entry, own_key: true } : entry
-  })
-}
-
 /** The catalog with the models that own keys unlock, by id; catalog models that they also serve are marked. */
 export function withOwnKeyModels(
   entries: readonly CatalogEntry[],
-  own: readonly UsableModel[],
+  own: readonly CatalogEntry[],
 ): readonly CatalogEntry[] {
   if (own.length === 0) return entries
   const ids = new Set(own.map(({ id }) => id))
   const known = new Set(entries.map(({ id }) => id))
-  const more = own.filter(({ id }) => !known.has(id)).map((model) => ({ ...ownKeyEntry(model), own_key: true }))
+  const more = own.filter(({ id }) => !known.has(id))
   const marked = entries.map((entry) => (ids.has(entry.id) ? { ...entry, callable: true, own_key: true } : entry))
   return [...marked, ...more].sort((a, b) => (a.id < b.id ? -1 : 1))
 }
@@ -111,22 +100,4 @@ export function withOwnKeyModels(
 /** Whether only the workspace's own key serves it, so that its provider bills it. */
 export function isOwnKeyOnly({ own_key, routes }: CatalogEntry): boolean {
   return own_key === true && routes.length === 0
-}
-
-function ownKeyEntry({ id, owned_by }: UsableModel): CatalogEntry {
-  return {
-    id,
-    name: id,
-    owned_by,
-    context_tokens: null,
-    max_output_tokens: null,
-    tags: [],
-    released: null,
-    source: 'own key',
-    price_source: null,
-    price_version: null,
-    price: null,
-    callable: true,
-    routes: [],
-  }
 }

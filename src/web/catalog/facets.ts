@@ -30,24 +30,39 @@ const priceSteps = ['0', '0.50', '2.00', '5.00', '15.00']
 const parsedSteps = priceSteps.map(parsePrice)
 const contextSteps = ['32000', '128000', '200000', '1000000']
 
+const tagNames: Readonly<Record<string, string>> = {
+  tools: 'Tools',
+  vision: 'Image input',
+  reasoning: 'Reasoning',
+  json: 'JSON output',
+  caching: 'Prompt caching',
+  embeddings: 'Embeddings',
+}
+
+export function tagName(tag: string): string {
+  return tagNames[tag] ?? tag
+}
+
 const modalities: Readonly<Record<string, string>> = {
   text: 'Text',
   image: 'Image input',
   audio: 'Audio input',
+  video: 'Video input',
+  pdf: 'PDF input',
   embeddings: 'Embeddings',
 }
 
 /** Tags that are shown as modalities. */
 const modalityTags = ['vision', 'embeddings']
 
-function modalitiesOf({ tags, price }: CatalogEntry): readonly string[] {
-  const isEmbedder = tags.includes('embeddings')
-  return [
-    ...(isEmbedder ? [] : ['text']),
-    ...(tags.includes('vision') ? ['image'] : []),
-    ...(price !== null && price !== 'free' && price.audio_input !== undefined ? ['audio'] : []),
-    ...(isEmbedder ? ['embeddings'] : []),
-  ]
+function modalitiesOf(entry: CatalogEntry): readonly string[] {
+  return entry.tags.includes('embeddings') ? ['embeddings'] : inputOf(entry)
+}
+
+/** What its creator says it takes; otherwise what its capabilities and prices show. */
+export function inputOf({ tags, price, input }: CatalogEntry): readonly string[] {
+  const hasAudio = price !== null && price !== 'free' && price.audio_input !== undefined
+  return input ?? ['text', ...(tags.includes('vision') ? ['image'] : []), ...(hasAudio ? ['audio'] : [])]
 }
 
 type Row = Omit<Facet, 'isMulti' | 'nameOf' | 'chipOf' | 'compare' | 'has'> &
@@ -76,6 +91,7 @@ export const facets: Readonly<Record<FacetName, Facet>> = {
     isMulti: true,
     valuesOf: ({ tags }) => tags.filter((tag) => !modalityTags.includes(tag)),
     has: ({ tags }, value) => tags.includes(value),
+    nameOf: tagName,
   }),
   modality: facet({
     label: 'Modality',
@@ -85,7 +101,7 @@ export const facets: Readonly<Record<FacetName, Facet>> = {
     compare: ([a], [b]) => Object.keys(modalities).indexOf(a) - Object.keys(modalities).indexOf(b),
   }),
   max_price: facet({
-    label: 'Blended price',
+    label: 'Blended price (3:1)',
     valuesOf(entry) {
       const price = blendedPrice(entry)
       return price === undefined ? [] : priceSteps.filter((_, at) => price <= (parsedSteps[at] ?? 0n))

@@ -1,4 +1,4 @@
-// Numbers as text. Amounts are exact, except in headlines (`headlineUsd`).
+// Numbers as text: amounts, percentages, counts and times. Amounts are exact in `usdText` and shortened in `amountText`.
 
 import { formatPrice, formatUsd, type Nano, type Pico } from '../../kernel/money.ts'
 
@@ -32,12 +32,48 @@ export function usdText(text: string): string {
   return `${sign === '-' ? '−' : ''}$${whole.replace(/\B(?=(\d{3})+$)/g, ',')}.${fraction.padEnd(2, '0')}`
 }
 
-/** `$1,234.56`, and below a cent `< $0.01`: for headlines. Never more than there is; the exact amount is never far away. */
-export function headlineUsd(text: string): string {
-  const [, sign = '', whole = '', cents = '', rest = ''] = /^(-?)(\d+)\.(\d\d)(\d*)$/.exec(text) ?? []
-  if (whole === '') return usdText(text)
-  const isBelowCent = whole === '0' && cents === '00' && /[1-9]/.test(rest)
-  return isBelowCent ? `${sign === '-' ? '−' : ''}< $0.01` : usdText(`${sign}${whole}.${cents}`)
+/**
+ * `$1,234.56`; below a cent with its first two digits, `$0.000045`. Rounded half up, so that the rows of a table add up to
+ * about their total: cutting off would lose half a cent a row. Components show the exact amount on hover.
+ */
+export function amountText(text: string): string {
+  const match = /^(-?)(\d+)\.(\d\d)(\d*)$/.exec(text)
+  if (!match) return usdText(text)
+  const [, sign = '', whole = '', cents = '', rest = ''] = match
+  const fraction = cents + rest
+  const kept = Math.max(2, /^0+$/.test(whole + cents) ? fraction.search(/[1-9]/) + 2 : 2)
+  const cut = BigInt(whole + fraction.slice(0, kept).padEnd(kept, '0'))
+  const digits = String(cut + (Number(fraction[kept] ?? 0) >= 5 ? 1n : 0n)).padStart(kept + 1, '0')
+  const below = digits.slice(-kept).slice(2).replace(/0+$/, '')
+  return usdText(`${sign}${digits.slice(0, -kept)}.${digits.slice(-kept).slice(0, 2)}${below}`)
+}
+
+/** Digits after the point. */
+export function decimalsOf(text: string): number {
+  const point = text.indexOf('.')
+  return point < 0 ? 0 : text.length - point - 1
+}
+
+/** `12.3 %`. Only nothing is `0.0 %` and only all is `100.0 %`: one failure in a million stays visible. */
+export function percentText(share: number): string {
+  const percent = share * 100
+  if (percent > 0 && percent < 0.1) return '< 0.1 %'
+  if (percent > 99.9 && percent < 100) return '> 99.9 %'
+  return `${percent < 0 ? '−' : ''}${Math.abs(percent).toFixed(1)} %`
+}
+
+const spans = [
+  // An expiry in 90 days is still counted in days.
+  { unit: 'months', ms: 30.44 * 86_400_000, fromMs: 120 * 86_400_000 },
+  { unit: 'days', ms: 86_400_000, fromMs: 2 * 86_400_000 },
+  { unit: 'h', ms: 3_600_000, fromMs: 2 * 3_600_000 },
+  { unit: 'min', ms: 60_000, fromMs: 2 * 60_000 },
+] as const
+
+/** `41 s`, `12 min`, `3 h`, `5 days`, `7 months`. */
+export function spanText(milliseconds: number): string {
+  const span = spans.find(({ fromMs }) => milliseconds >= fromMs)
+  return span ? `${Math.floor(milliseconds / span.ms)} ${span.unit}` : `${Math.ceil(milliseconds / 1000)} s`
 }
 
 /** `840 ms`, `1.25 s`. */

@@ -2,7 +2,7 @@
 // values are ignored. The server and the page use the same code.
 
 import { type Pico, parsePrice } from '../../kernel/money.ts'
-import { blendedPrice, type CatalogEntry, isOwnKeyOnly, sourceFile } from './entry.ts'
+import { blendedPrice, type CatalogEntry, isOwnKeyOnly } from './entry.ts'
 import { type FacetCounts, type FacetName, facetNames, facets } from './facets.ts'
 import { countOf } from './format.ts'
 import { busiestFigures, hasEnoughSamples } from './status.ts'
@@ -12,7 +12,7 @@ export const sortNames = {
   used: 'most used',
   newest: 'newest',
   name: 'name',
-  blended: 'blended price',
+  blended: 'blended price (3:1)',
   price: 'input price',
   output: 'output price',
   context: 'context',
@@ -251,21 +251,10 @@ const sortValues: Readonly<Record<Exclude<SortKind, 'used'>, (entry: CatalogEntr
   speed: (entry) => negative(measured(entry, 'tokens_per_second')),
 }
 
-/** `42 models from 5 providers; prices: 40 built in, 2026-11-08; 2 set in tollgate.yaml` */
-export function describeSources(entries: readonly CatalogEntry[], builtInDate: string | undefined): string {
+/** `42 models from 5 providers`, and how many of them lack a price. */
+export function describeEntries(entries: readonly CatalogEntry[]): string {
   const providers = new Set(entries.flatMap(({ routes }) => routes.map(({ provider }) => provider))).size
-  const counts = new Map<string, number>()
-  for (const { source, price_source, price } of entries) {
-    const setter = sourceFile(price_source ?? source)
-    if (price !== null) counts.set(setter, (counts.get(setter) ?? 0) + 1)
-  }
   const unpriced = entries.filter((entry) => entry.price === null && !isOwnKeyOnly(entry)).length
-  const parts = [...counts].map(([source, count]) =>
-    source === 'built in'
-      ? `${count} built in${builtInDate === undefined ? '' : `, ${builtInDate}`}`
-      : `${count} set ${source === 'management API' ? 'by the' : 'in'} ${source}`,
-  )
-  if (unpriced > 0) parts.push(`${unpriced} without a price`)
   const from = `${countOf(entries.length, 'model')} from ${countOf(providers, 'provider')}`
-  return parts.length === 0 ? from : `${from}; prices: ${parts.join('; ')}`
+  return unpriced === 0 ? from : `${from}, ${unpriced} without a price`
 }

@@ -2,6 +2,9 @@
 // key is read from TOLLGATE_KEY, never included. A test runs the code; docs/recipes/ has the long versions.
 
 export interface Snippet {
+  /** The API that it calls. */
+  readonly api: string
+  /** The language, or the client that is configured. */
   readonly client: string
   readonly language: 'sh' | 'javascript' | 'python'
   /** The install command; empty = none needed. */
@@ -42,8 +45,8 @@ export function snippetsFor({
     shellEmbeddings: shellQuote(`${address}/v1/embeddings`),
     shellGemini: shellQuote(`${address}/v1beta/models/${modelId}:streamGenerateContent?alt=sse`),
   }
-  return (isEmbedder ? embeddingRows : rows).map(([client, language, docs, install, code]) => {
-    return { client, language, docs, install, code: code(facts) }
+  return (isEmbedder ? embeddingRows : rows).map(([api, client, language, docs, install, code]) => {
+    return { api, client, language, docs, install, code: code(facts) }
   })
 }
 
@@ -68,6 +71,7 @@ function shellQuote(text: string): string {
 }
 
 type Row = readonly [
+  api: string,
   client: string,
   language: Snippet['language'],
   docs: string,
@@ -77,6 +81,7 @@ type Row = readonly [
 
 const rows: readonly Row[] = [
   [
+    'Chat Completions',
     'curl',
     'sh',
     'recipes/curl.sh',
@@ -92,7 +97,8 @@ const rows: readonly Row[] = [
   }`)}`,
   ],
   [
-    'OpenAI JS',
+    'Chat Completions',
+    'JavaScript',
     'javascript',
     'recipes/openai.ts',
     'npm install openai',
@@ -112,7 +118,8 @@ for await (const chunk of stream) {
 }`,
   ],
   [
-    'OpenAI Python',
+    'Chat Completions',
+    'Python',
     'python',
     'recipes/openai-python.py',
     'pip install openai',
@@ -134,7 +141,8 @@ for chunk in stream:
         print(f"\\n\${chunk.usage.cost}")`,
   ],
   [
-    'Responses, curl',
+    'Responses',
+    'curl',
     'sh',
     'recipes/curl.sh',
     '',
@@ -148,7 +156,8 @@ for chunk in stream:
   }`)}`,
   ],
   [
-    'Responses, JS',
+    'Responses',
+    'JavaScript',
     'javascript',
     'recipes/openai.ts',
     'npm install openai',
@@ -167,7 +176,8 @@ for await (const event of stream) {
 }`,
   ],
   [
-    'Responses, Python',
+    'Responses',
+    'Python',
     'python',
     'recipes/openai-python.py',
     'pip install openai',
@@ -188,7 +198,8 @@ for event in stream:
         print(f"\\n\${event.response.usage.cost}")`,
   ],
   [
-    'Anthropic JS',
+    'Messages',
+    'JavaScript',
     'javascript',
     'recipes/anthropic.ts',
     'npm install @anthropic-ai/sdk',
@@ -209,7 +220,8 @@ stream.on("streamEvent", (event) => {
 await stream.finalMessage()`,
   ],
   [
-    'Anthropic Python',
+    'Messages',
+    'Python',
     'python',
     'recipes/anthropic-python.py',
     'pip install anthropic',
@@ -231,7 +243,8 @@ with client.messages.stream(
             print(f"\\n\${event.usage.cost}")`,
   ],
   [
-    'Gemini, curl',
+    'Gemini',
+    'curl',
     'sh',
     'reference/gemini.md',
     '',
@@ -243,7 +256,8 @@ with client.messages.stream(
   }`)}`,
   ],
   [
-    'Gemini, JS',
+    'Gemini',
+    'JavaScript',
     'javascript',
     'recipes/google-genai.mjs',
     'npm install @google/genai',
@@ -259,7 +273,8 @@ for await (const { text, usageMetadata } of stream) {
 }`,
   ],
   [
-    'Gemini, Python',
+    'Gemini',
+    'Python',
     'python',
     'recipes/google-genai-python.py',
     'pip install google-genai',
@@ -273,6 +288,7 @@ for chunk in client.models.generate_content_stream(model=${model}, contents="${h
     print(chunk.text or "", end="", flush=True)`,
   ],
   [
+    'Chat Completions',
     'AI SDK',
     'javascript',
     'recipes/ai-sdk.ts',
@@ -296,6 +312,7 @@ for await (const text of textStream) process.stdout.write(text)
 console.log("\\n$" + (await usage).raw.cost)`,
   ],
   [
+    'Chat Completions',
     'LangChain',
     'javascript',
     'recipes/langchain.ts',
@@ -313,6 +330,7 @@ for await (const chunk of await model.stream("${hello}")) {
 }`,
   ],
   [
+    'Messages',
     'Claude Code',
     'sh',
     'recipes/claude-code.md',
@@ -329,6 +347,7 @@ export ANTHROPIC_DEFAULT_HAIKU_MODEL="$ANTHROPIC_MODEL"
 claude`,
   ],
   [
+    'Responses',
     'Codex',
     'sh',
     'recipes/codex.md',
@@ -345,6 +364,7 @@ codex -c model_provider=tollgate \\
 
 const embeddingRows: readonly Row[] = [
   [
+    'Embeddings',
     'curl',
     'sh',
     'reference/embeddings.md',
@@ -358,7 +378,8 @@ const embeddingRows: readonly Row[] = [
   }`)}`,
   ],
   [
-    'OpenAI JS',
+    'Embeddings',
+    'JavaScript',
     'javascript',
     'reference/embeddings.md',
     'npm install openai',
@@ -373,7 +394,8 @@ const { data, usage } = await client.embeddings.create({
 console.log(data[0].embedding.length + " numbers, $" + usage.cost)`,
   ],
   [
-    'OpenAI Python',
+    'Embeddings',
+    'Python',
     'python',
     'reference/embeddings.md',
     'pip install openai',

@@ -1,62 +1,15 @@
-// The status of models and routes as text, the order in which routes are tried, and which measurements are shown.
+// The order in which the routes of a model are tried, and which measurements are shown.
 
+import { routeStatus } from '../../api/route-state.ts'
 import { outlierLimitMs, samplesMin } from '../../routing/latency.ts'
-import { type CatalogEntry, type CatalogRoute, type Figures, isOwnKeyOnly } from './entry.ts'
+import type { CatalogRoute, Figures } from './entry.ts'
+import { countOf } from './format.ts'
 
-export type StatusLevel = 'ok' | 'warning' | 'error' | 'off'
-
-export interface ShownStatus {
-  readonly level: StatusLevel
-  readonly text: string
-  /** A sentence more; empty = none. */
-  readonly detail: string
-}
-
-const healths: Readonly<Record<string, readonly [StatusLevel, string]>> = {
-  healthy: ['ok', 'healthy'],
-  'slow start': ['warning', 'recovering'],
-  probing: ['warning', 'recovering (probing)'],
-  parked: ['error', 'paused'],
-  ejected: ['error', 'cooldown'],
-}
-
-/** Green only if requests have shown it: an unused route is neither healthy nor failing. */
-export function routeStatus({ health, wait_ms, why, rehearsal, answered }: CatalogRoute): ShownStatus {
-  // The sandbox has no health.
-  if (rehearsal && health === 'healthy')
-    return {
-      level: 'off',
-      text: 'simulated',
-      detail: 'The sandbox answers inside the gateway and fails only on purpose.',
-    }
-  if (health === 'healthy' && !answered) {
-    const last = why ? ` Last fault: ${why}` : ''
-    return { level: 'off', text: 'no recent traffic', detail: `No answer in the last hour shows its state.${last}` }
-  }
-  const [level, text] = healths[health] ?? ['warning', health]
-  const wait = level === 'error' && wait_ms ? ` ${spanText(wait_ms)}` : ''
-  return { level, text: text + wait, detail: why && level !== 'ok' ? `last fault: ${why}` : '' }
-}
-
-export function modelStatus(entry: CatalogEntry): ShownStatus {
-  const { routes } = entry
-  if (!entry.callable) return { level: 'off', text: 'not callable', detail: 'It has no price.' }
-  if (isOwnKeyOnly(entry))
-    return { level: 'ok', text: 'own key', detail: 'Served with the workspace’s own provider key.' }
-  if (routes.length === 0) return { level: 'off', text: 'no route', detail: 'No provider that serves it is enabled.' }
-  const statuses = routes.map(routeStatus)
-  const open = statuses.filter(({ level }) => level !== 'error').length
-  if (open === 0) return { level: 'error', text: 'unavailable', detail: statuses.map(({ text }) => text).join(', ') }
-  if (open < routes.length) {
-    return {
-      level: 'warning',
-      text: `${open} of ${routes.length} available`,
-      detail: 'The other routes are skipped for now.',
-    }
-  }
-  const [first] = statuses
-  const seen = statuses.find(({ level }) => level === 'warning') ?? statuses.find(({ level }) => level === 'ok')
-  return seen ?? first ?? { level: 'off', text: 'no route', detail: '' }
+export interface OrderedRoute {
+  readonly route: CatalogRoute
+  /** 1 = tried first; routes of the same priority share a place. undefined = skipped now. */
+  readonly place: number | undefined
+  readonly why: string
 }
 
 /** The figures of the route with the most samples. */
@@ -79,22 +32,7 @@ export function hasEnoughSamples(figures: Figures | null): figures is Figures {
 /** Shown instead of a number. */
 export function missingFigureText(figures: Figures | null, isUnmeasured: boolean): string {
   if (isUnmeasured) return 'not measured'
-  return figures ? `not enough traffic yet (n = ${figures.samples})` : 'no streams yet'
-}
-
-/** `41 s`, `12 min`, `3 h`. */
-export function spanText(milliseconds: number): string {
-  const seconds = Math.ceil(milliseconds / 1000)
-  if (seconds < 100) return `${seconds} s`
-  const minutes = Math.round(seconds / 60)
-  return minutes < 100 ? `${minutes} min` : `${Math.round(minutes / 60)} h`
-}
-
-export interface OrderedRoute {
-  readonly route: CatalogRoute
-  /** 1 = tried first; routes of the same priority share a place. undefined = skipped now. */
-  readonly place: number | undefined
-  readonly why: string
+  return figures ? `not enough traffic yet (${countOf(figures.samples, 'call')})` : 'no streams yet'
 }
 
 /** A slow route keeps half its share. */
@@ -116,7 +54,7 @@ export function orderRoutes(routes: readonly CatalogRoute[]): readonly OrderedRo
     .filter((route) => !isKept(route))
     .map((route) => {
       const { text, detail } = routeStatus(route)
-      return { route, place: undefined, why: `skipped: ${text}${detail === '' ? '' : ` (${detail})`}` }
+      return { route, place: undefined, why: `skipped: ${text}. ${detail}` }
     })
   return [...ordered, ...skipped]
 }

@@ -28,12 +28,15 @@ export class ApiError extends Error {
   readonly requestId: string
   /** A new sign-in makes the call possible. */
   readonly needsSignIn: boolean
+  /** The field of the body that is wrong: `below`, `percents[1]`; empty = none is named. */
+  readonly param: string
 
-  constructor(status: number, message: string, { requestId = '', needsSignIn = false } = {}) {
+  constructor(status: number, message: string, { requestId = '', needsSignIn = false, param = '' } = {}) {
     super(message)
     this.status = status
     this.requestId = requestId
     this.needsSignIn = needsSignIn
+    this.param = param
   }
 }
 
@@ -100,6 +103,7 @@ export async function apiErrorOf(response: Response): Promise<ApiError> {
   return new ApiError(response.status, message, {
     requestId: response.headers.get('x-request-id') ?? '',
     needsSignIn: error?.reason === 'sign_in_too_old',
+    param: error?.param ?? '',
   })
 }
 

@@ -1,11 +1,12 @@
 /** @jsxImportSource preact */
-// Components that the catalog and the console share: buttons, banners, skeletons, menus, tabs,
+// Components that the catalog and the console share: amounts and percentages, buttons, banners, skeletons, menus, tabs,
 // choices, meters, side panels, code to copy, facts, errors, the status indicator, dialogs, and the list of keyboard shortcuts
 // with helpers for handling keys. Their styles are in styles/components.css.
 
-import type { ButtonHTMLAttributes, ComponentChildren, RefObject } from 'preact'
+import type { ButtonHTMLAttributes, ComponentChildren, RefObject, TargetedClipboardEvent } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import type { ShownStatus } from '../catalog/status.ts'
+import type { ShownStatus } from '../../api/route-state.ts'
+import { amountText, decimalsOf, percentText, usdText } from '../catalog/format.ts'
 import { type ApiError, signInAgain } from './api.ts'
 import { useTimeout, useUniqueId } from './hooks.ts'
 import { Icon, type IconName } from './icons.tsx'
@@ -18,6 +19,50 @@ export interface ButtonProps extends ButtonHTMLAttributes {
 
 export function Button({ look = '', ...attributes }: ButtonProps) {
   return <button type="button" class={`button ${look}`.trimEnd()} {...attributes} />
+}
+
+export interface AmountProps {
+  /** A decimal, or a word in its place such as `free`; null = not known. */
+  readonly usd: string | null
+  /** Shows every digit: prices, and the lines of a charge. */
+  readonly isExact?: boolean
+  /** Before an amount that comes in: `+`. */
+  readonly sign?: string
+  /** Of its column, so that decimal points line up. */
+  readonly decimals?: number | undefined
+  /** Classes. */
+  readonly look?: string
+  readonly title?: string | undefined
+}
+
+/** An amount on one line. One that is shortened has all its digits on hover and when it is copied. */
+export function Amount({ usd, isExact = false, sign = '', decimals = 0, look = '', title }: AmountProps) {
+  const text = usd === null ? '–' : sign + (isExact ? usdText(usd) : amountText(usd))
+  const exact = usd === null ? text : sign + usdText(usd)
+  const missing = decimals - decimalsOf(text)
+  const copy = ({ currentTarget, clipboardData }: TargetedClipboardEvent<HTMLElement>): boolean => {
+    const selected = getSelection()
+    const isInside = (node: Node | null | undefined) => node != null && currentTarget.contains(node)
+    if (!isInside(selected?.anchorNode) || !isInside(selected?.focusNode)) return false
+    clipboardData?.setData('text/plain', exact)
+    return true
+  }
+  return (
+    <span
+      class={`amount${usd === null ? ' muted' : ''}${look === '' ? '' : ` ${look}`}`}
+      data-usd={isExact ? undefined : usd}
+      data-pad={missing > 0 ? `${missing === decimals ? '.' : ''}${'0'.repeat(missing)}` : undefined}
+      title={title ?? (text === exact ? undefined : exact)}
+      onCopy={text === exact ? undefined : (event) => copy(event) && event.preventDefault()}
+    >
+      {text}
+    </span>
+  )
+}
+
+/** A share from 0 to 1; null = of nothing. */
+export function Percent({ share }: { readonly share: number | null }) {
+  return <span class={share === null ? 'amount muted' : 'amount'}>{share === null ? '–' : percentText(share)}</span>
 }
 
 export interface BannerProps {
@@ -57,6 +102,8 @@ export interface MenuItem {
   readonly isDanger?: boolean
   /** One of several choices; undefined = not a choice. */
   readonly isChosen?: boolean
+  /** On or off; the menu stays open. undefined = cannot be switched. */
+  readonly isTicked?: boolean
   /** Begins a new group. */
   readonly isFirst?: boolean
   /** Either leads somewhere or does something. */
@@ -158,23 +205,23 @@ export function Menu({ name, items, children, look = 'icon-button', isStart = fa
 }
 
 function MenuRow({ item, onDone }: { readonly item: MenuItem; onDone(): void }) {
-  const { label, icon, note, isDanger, isChosen, isFirst, href, run } = item
+  const { label, icon, note, isDanger, isChosen, isTicked, isFirst, href, run } = item
   const content = (
     <>
       {icon && <Icon name={icon} />}
       <span>{label}</span>
       {note !== undefined && <small>{note}</small>}
-      {isChosen && <Icon name="check" size={14} />}
+      {(isChosen || isTicked) && <Icon name="check" size={14} />}
     </>
   )
   const shared = {
     class: isDanger ? 'menu-item danger' : 'menu-item',
-    role: isChosen === undefined ? 'menuitem' : 'menuitemradio',
-    ...(isChosen !== undefined && { 'aria-checked': isChosen }),
+    role: isTicked !== undefined ? 'menuitemcheckbox' : isChosen === undefined ? 'menuitem' : 'menuitemradio',
+    'aria-checked': isTicked ?? isChosen,
     tabIndex: -1,
   } as const
   const act = () => {
-    onDone()
+    if (isTicked === undefined) onDone()
     run?.()
   }
   return (

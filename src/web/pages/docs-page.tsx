@@ -1,15 +1,15 @@
 /** @jsxImportSource preact */
-// A page of the documentation, or the results of a search in it, with the list of all pages beside it.
+// A page of the documentation, or the results of a search in it, with the list of all pages and of its own headings beside it.
 
-import { useEffect, useRef } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import { countOf } from '../catalog/format.ts'
-import type { DocsData, DocsSearch } from '../page-data.ts'
+import type { DocsContent, DocsData, DocsSearch } from '../page-data.ts'
 import { handleCommonKey, isTyping, useShortcuts } from './components.tsx'
 
-export function DocsPage({ html, search, path, groups }: DocsData) {
+export function DocsPage({ html, search, path, groups, contents, isHome = false }: DocsData) {
   useShortcuts((event) => event.key === '/' && !isTyping(event) && handleCommonKey('/'))
   return (
-    <div class="docs">
+    <div class={contents.length > 0 ? 'docs with-contents' : 'docs'}>
       <nav aria-label="Documentation" class="docs-menu">
         <details>
           <summary>All pages</summary>
@@ -21,9 +21,63 @@ export function DocsPage({ html, search, path, groups }: DocsData) {
       </nav>
       <div class="docs-page">
         <SearchForm query={search?.query} />
-        {search ? <Results {...search} /> : <article class="prose" dangerouslySetInnerHTML={{ __html: html }} />}
+        {contents.length > 0 && <Contents contents={contents} />}
+        {search ? (
+          <Results {...search} />
+        ) : (
+          <article class={isHome ? 'prose docs-home' : 'prose'} dangerouslySetInnerHTML={{ __html: html }} />
+        )}
       </div>
     </div>
+  )
+}
+
+/** How far below the top of the window a heading is still the current one. */
+const currentTop = 120
+
+/** Of the last heading that was scrolled past; empty = none yet. */
+function useCurrentHeading(contents: readonly DocsContent[]): string {
+  const [current, setCurrent] = useState('')
+  useEffect(() => {
+    const find = () => {
+      const passed = contents.filter(({ id }) => {
+        const top = document.getElementById(id)?.getBoundingClientRect().top
+        return top !== undefined && top < currentTop
+      })
+      setCurrent(passed.at(-1)?.id ?? '')
+    }
+    find()
+    addEventListener('scroll', find, { passive: true })
+    return () => removeEventListener('scroll', find)
+  }, [contents])
+  return current
+}
+
+/** Beside the text; on a narrow screen folded above it. */
+function Contents({ contents }: Pick<DocsData, 'contents'>) {
+  const current = useCurrentHeading(contents)
+  const list = (
+    <ul class="plain">
+      {contents.map(({ id, label, isSub }) => (
+        <li key={id} class={isSub ? 'sub' : undefined}>
+          <a href={`#${id}`} aria-current={id === current ? 'location' : undefined}>
+            {label}
+          </a>
+        </li>
+      ))}
+    </ul>
+  )
+  return (
+    <nav aria-label="On this page" class="docs-contents">
+      <details>
+        <summary>On this page</summary>
+        {list}
+      </details>
+      <div class="docs-contents-open">
+        <h2>On this page</h2>
+        {list}
+      </div>
+    </nav>
   )
 }
 
@@ -69,7 +123,7 @@ function Results({ query, found, results }: DocsSearch) {
         {results.map(({ href, page, heading, excerpt }) => (
           <li key={href}>
             <a href={href}>{heading}</a>
-            {heading !== page && <small class="muted"> {page}</small>}
+            {heading !== page && <small class="muted"> · {page}</small>}
             <p>{excerpt.map((piece, at) => (at % 2 === 0 ? piece : <mark key={at}>{piece}</mark>))}</p>
           </li>
         ))}

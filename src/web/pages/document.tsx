@@ -8,6 +8,7 @@ import { ComparePage } from './catalog/compare-page.tsx'
 import { ListPage } from './catalog/list-page.tsx'
 import { ModelPage } from './catalog/model-page.tsx'
 import { ConsolePage } from './console/console-page.tsx'
+import { DevicePage } from './console/device-page.tsx'
 import { SignInPage } from './console/sign-in-page.tsx'
 import { DocsPage } from './docs-page.tsx'
 import { setFirstAnswers } from './hooks.ts'
@@ -20,6 +21,7 @@ const components: Required<PageComponents> = {
   docs: DocsPage,
   notice: NoticePage,
   'sign-in': SignInPage,
+  device: DevicePage,
   console: ConsolePage,
 }
 

@@ -247,10 +247,13 @@ export function useUniqueId(): string {
 
 export type AddressQuery<Name extends string> = Readonly<Record<Name, string>>
 
-/** Filters kept in the address, so that views can be shared and Back works; empty = not set. `names` must not change. */
+/**
+ * Filters kept in the address, so that views can be shared and Back works; empty = not set. `names` must not change. A change
+ * while someone types is no step of its own for Back.
+ */
 export function useAddressQuery<Name extends string>(
   names: readonly Name[],
-): readonly [AddressQuery<Name>, (change: Partial<AddressQuery<Name>>) => void] {
+): readonly [AddressQuery<Name>, (change: Partial<AddressQuery<Name>>, kind?: 'step' | 'typing') => void] {
   const [query, setQuery] = useState<AddressQuery<Name>>(() => readAddress(names, ''))
   useEffect(() => {
     const read = () => setQuery(readAddress(names, location.search))
@@ -258,7 +261,7 @@ export function useAddressQuery<Name extends string>(
     addEventListener('popstate', read)
     return () => removeEventListener('popstate', read)
   }, [])
-  const change = (changed: Partial<AddressQuery<Name>>) => {
+  const change = (changed: Partial<AddressQuery<Name>>, kind: 'step' | 'typing' = 'step') => {
     const next = { ...readAddress(names, location.search), ...changed }
     const params = new URLSearchParams(location.search)
     for (const name of names) {
@@ -266,7 +269,9 @@ export function useAddressQuery<Name extends string>(
       else params.set(name, next[name])
     }
     const text = params.toString()
-    history.pushState(null, '', text === '' ? location.pathname : `${location.pathname}?${text}`)
+    const address = text === '' ? location.pathname : `${location.pathname}?${text}`
+    if (kind === 'typing') history.replaceState(null, '', address)
+    else history.pushState(null, '', address)
     setQuery(next)
   }
   return [query, change]

@@ -6,6 +6,7 @@ import type { ComponentType } from 'preact'
 import { useState } from 'preact/hooks'
 import {
   type Frame,
+  isConsoleKind,
   type NoticeData,
   type Page,
   type PageData,
@@ -67,11 +68,11 @@ export function NoticePage({ title, text, links }: NoticeData) {
 }
 
 function Masthead({ kind, frame }: { readonly kind: PageKind; readonly frame: Frame }) {
-  const isConsole = kind === 'console' || kind === 'sign-in'
+  const isConsole = isConsoleKind(kind)
   return (
     <header class="masthead">
       <div class="masthead-row row">
-        <a class="brand" href="/">
+        <a class="brand" href="/" aria-label="Tollgate">
           <Logo />
           <span>Tollgate</span>
         </a>

@@ -3,6 +3,8 @@
 // beside it.
 
 import type { ComponentChildren } from 'preact'
+import { amountText, decimalsOf, usdText } from '../catalog/format.ts'
+import { Amount, type AmountProps } from './components.tsx'
 
 export interface Column<Row> {
   readonly label: string
@@ -14,9 +16,28 @@ export interface Column<Row> {
   readonly isNumber?: boolean
   /** Not wrapped where the table has room. */
   readonly isWhole?: boolean
-  show(row: Row): ComponentChildren
+  /** Digits after the point that the row's amount shows; the column's most are passed to `show`. */
+  decimals?(row: Row): number
+  show(row: Row, decimals?: number): ComponentChildren
   /** Below the value, smaller; nothing if it is empty. */
   note?(row: Row): ComponentChildren
+}
+
+type AmountColumn<Row> = Omit<Column<Row>, 'show' | 'decimals'> & Pick<AmountProps, 'isExact'>
+
+/** A column of amounts whose decimal points line up. */
+export function amountColumn<Row>(
+  label: string,
+  usdOf: (row: Row) => string | null,
+  { isExact = false, ...more }: Partial<AmountColumn<Row>> = {},
+): Column<Row> {
+  return {
+    label,
+    isNumber: true,
+    decimals: (row) => decimalsOf((isExact ? usdText : amountText)(usdOf(row) ?? '')),
+    show: (row, decimals) => <Amount usd={usdOf(row)} isExact={isExact} decimals={decimals} />,
+    ...more,
+  }
 }
 
 export interface DataTableProps<Row> {
@@ -40,6 +61,9 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
   const { caption, columns, rows, keyOf, hrefOf, isDim } = props
   const [head, ...rest] = columns
   if (!head || (rows.length === 0 && props.empty !== undefined)) return <>{props.empty}</>
+  const decimals = columns.map(
+    (column) => column.decimals && Math.max(...rows.map((row) => column.decimals?.(row) ?? 0)),
+  )
   return (
     <table class={props.class ?? 'data-table'}>
       <caption class="visually-hidden">{caption}</caption>
@@ -58,9 +82,9 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
             <th scope="row" class={cellClass(head)}>
               <Cell column={head} row={row} href={hrefOf?.(row)} />
             </th>
-            {rest.map((column) => (
+            {rest.map((column, at) => (
               <td key={column.label} data-label={column.label} class={cellClass(column)}>
-                <Cell column={column} row={row} />
+                <Cell column={column} row={row} decimals={decimals[at + 1]} />
               </td>
             ))}
           </tr>
@@ -78,12 +102,14 @@ function Cell<Row>({
   column,
   row,
   href,
+  decimals,
 }: {
   readonly column: Column<Row>
   readonly row: Row
   readonly href?: string | undefined
+  readonly decimals?: number | undefined
 }) {
-  const value = column.show(row)
+  const value = column.show(row, decimals)
   const note = column.note?.(row)
   return (
     <>

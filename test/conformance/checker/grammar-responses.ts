@@ -109,11 +109,19 @@ interface OpenItem {
 class ResponsesStreamGrammar extends StreamGrammar {
   #sequence = 0
   #isCreated = false
+  #isDone = false
   #last: string | undefined
   #open: OpenItem | undefined
   readonly #done: Members[] = []
 
   protected record({ event, data }: SseEvent): void {
+    // The marker of Open Responses, which OpenAI's servers do not send.
+    if (data === '[DONE]' && event === '') {
+      this.expect(this.#last !== undefined && !this.#isDone, 'after-end', '[DONE] before the last event, or again')
+      this.#isDone = true
+      return
+    }
+    this.expect(!this.#isDone, 'after-end', `${event} after [DONE]`)
     const record = parseJson(data)
     if (!isMembers(record)) return this.expect(false, 'data-json', 'data is no object')
     this.expect(record.type === event, 'event-name', `event ${event} with type ${record.type}`)

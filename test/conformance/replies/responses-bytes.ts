@@ -27,18 +27,33 @@ export const responsesUsage = {
   total_tokens: 15,
 }
 
-/** Members of the request that a response repeats. */
+/** The members beside the reply itself; OpenAI's servers send all of them. */
 const echo = {
+  background: false,
+  completed_at: null,
   error: null,
+  frequency_penalty: 0,
   incomplete_details: null,
   instructions: null,
+  max_output_tokens: null,
+  max_tool_calls: null,
   metadata: {},
   parallel_tool_calls: true,
+  presence_penalty: 0,
+  previous_response_id: null,
+  prompt_cache_key: null,
+  reasoning: { effort: null, summary: null },
+  safety_identifier: null,
+  service_tier: 'default',
   store: false,
   temperature: 1,
+  text: { format: { type: 'text' } },
   tool_choice: 'auto',
   tools: [],
+  top_logprobs: 0,
   top_p: 1,
+  truncation: 'disabled',
+  user: null,
 }
 
 export function responsesBytes(reply: ResponsesReplyParts): ProviderBytes {

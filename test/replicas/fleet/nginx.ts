@@ -1,7 +1,7 @@
 // nginx in front of the replicas, with the file that deploy/compose ships; only the names of the gateways and the port
 // are put in.
 
-import { readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createThrowAwayFolder } from '../../parts/engines.ts'
 import { freePort } from '../../parts/free-port.ts'
@@ -27,6 +27,8 @@ export async function startNginx(fleet: Fronted): Promise<Nginx> {
   const program = findNginx()
   if (program === undefined) throw new Error('nginx is not installed; ask findNginx first')
   const folder = createThrowAwayFolder()
+  // Started by root, nginx writes large bodies as another user.
+  chmodSync(folder.path, 0o755)
   const port = freePort()
   const serversAs = (block: string): string => {
     const line = block.slice(0, block.indexOf('\n') + 1)

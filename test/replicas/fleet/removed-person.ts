@@ -1,7 +1,9 @@
 // A person who is removed through one replica is refused by all of them: with the session, a personal token and a key that
-// they created. Measured from the moment the removal is sent to the answer that refuses, so the answer's own time counts.
+// they created, and with a device that they signed in. So is a device that revokes its token, and one that is ended in the
+// management API. Measured from the moment the call is sent to the answer that refuses, so the answer's own time counts.
 
 import { median } from '../../../bench/statistics.ts'
+import { acceptInvitation, postForm, signInDevice } from '../../parts/device-sign-in.ts'
 import { callManagement } from '../../parts/manage.ts'
 import { adminToken, type Fleet, startFleet } from './fleet.ts'
 import type { Proof } from './proof.ts'
@@ -20,10 +22,10 @@ interface Credential {
   readonly headers: Headers
 }
 
-/** The load balancer's address: the session cookie's name follows from it, and is the same on each replica. */
-const host = 'gate.test:8080'
-const fromPage = { host, origin: `http://${host}`, 'sec-fetch-site': 'same-origin' }
-const kinds = ['session', 'token', 'key'] as const
+const removedKinds = ['session', 'token', 'key', 'device'] as const
+const endedKinds = ['revokedDevice', 'endedDevice'] as const
+const kinds = [...removedKinds, ...endedKinds]
+type Kind = (typeof kinds)[number]
 
 export async function runRemovals({ redis, rounds, withinMs }: RemovalOptions): Promise<Proof> {
   // Each call has its own client address: otherwise the delay after wrong tokens of one address would be measured as well.
@@ -31,31 +33,38 @@ export async function runRemovals({ redis, rounds, withinMs }: RemovalOptions): 
   const urls = fleet.members.map(({ url }) => url)
   const workspace = await fleet.manage('POST', '/api/workspaces', { name: 'acme' })
   const project = await fleet.manage('POST', `/api/workspaces/${workspace.id}/projects`, { name: 'web' })
-  const taken = { session: [] as number[], token: [] as number[], key: [] as number[] }
+  const taken = new Map(kinds.map((kind) => [kind, [] as number[]]))
   const faults: string[] = []
   for (let round = 0; round < rounds; round++) {
     const removing = urls[round % urls.length] ?? ''
     const credentials = await join(fleet, removing, { workspaceId: workspace.id, projectId: project.id, round })
-    // After this, every replica has the key in its cache.
-    for (const url of urls) {
-      for (const kind of kinds) {
-        const status = await statusOf(url, credentials[kind])
-        if (status !== 200) faults.push(`round ${round}: ${kind} of a member answers ${status}`)
+    const end = async (refused: readonly Kind[], send: () => Promise<unknown>) => {
+      // After this, every replica has the credential in its cache. The end of a device empties it for the person's others.
+      for (const url of urls) {
+        for (const kind of refused) {
+          const status = await statusOf(url, credentials[kind])
+          if (status !== 200) faults.push(`round ${round}: ${kind} of a member answers ${status}`)
+        }
       }
+      const sentMs = performance.now()
+      await send()
+      await Promise.all(
+        refused.map(async (kind) => {
+          await Promise.all(urls.map((url) => untilRefused(url, credentials[kind])))
+          taken.get(kind)?.push(performance.now() - sentMs)
+        }),
+      )
     }
     const { data } = await fleet.manage('GET', `/api/members?workspace_id=${workspace.id}`)
-    const sentMs = performance.now()
-    await callManagement(removing, { authorization: `Bearer ${adminToken}` }, ['DELETE', `/api/members/${data[0].id}`])
-    await Promise.all(
-      kinds.map(async (kind) => {
-        await Promise.all(urls.map((url) => untilRefused(url, credentials[kind])))
-        taken[kind].push(performance.now() - sentMs)
-      }),
-    )
+    const remove = (path: string) =>
+      callManagement(removing, { authorization: `Bearer ${adminToken}` }, ['DELETE', path])
+    await end(['revokedDevice'], () => postForm(removing, '/oauth/revoke', { token: credentials.revokedDevice.token }))
+    await end(['endedDevice'], () => remove(`/api/sign-ins/${credentials.endedDevice.id}`))
+    await end(removedKinds, () => remove(`/api/members/${data[0].id}`))
   }
-  const worst = (kind: (typeof kinds)[number]) => Math.round(Math.max(...taken[kind]))
+  const worst = (kind: Kind) => Math.round(Math.max(...(taken.get(kind) ?? [])))
   for (const kind of kinds) {
-    if (worst(kind) > withinMs) faults.push(`a removed person's ${kind} worked for ${worst(kind)} ms`)
+    if (worst(kind) > withinMs) faults.push(`${kind}: worked for ${worst(kind)} ms`)
   }
   return {
     faults: [...faults, ...fleet.errors()],
@@ -64,7 +73,7 @@ export async function runRemovals({ redis, rounds, withinMs }: RemovalOptions): 
       ...Object.fromEntries(
         kinds.map((kind) => [
           `${kind} refused, ms (median, worst)`,
-          `${Math.round(median(taken[kind]))}, ${worst(kind)}`,
+          `${Math.round(median(taken.get(kind) ?? []))}, ${worst(kind)}`,
         ]),
       ),
     },
@@ -77,31 +86,28 @@ interface Place {
   readonly round: number
 }
 
-/** A new member with a session, a token and a key. */
+/** A new member with a session, a token, a key and three devices. */
 async function join(fleet: Fleet, url: string, { workspaceId, projectId, round }: Place) {
   const invited = { email: `ada-${round}@example.com`, role: 'member', workspace_id: workspaceId }
   const { url: link } = await fleet.manage('POST', '/api/invitations', invited)
-  const opened = await fetch(`${url}/console/session`, {
-    method: 'POST',
-    headers: { ...fromPage, 'content-type': 'application/json' },
-    body: JSON.stringify({
-      invitation: new URL(link).searchParams.get('i'),
-      name: 'Ada',
-      password: 'correct horse battery',
-    }),
-  })
-  const cookie = opened.headers.get('set-cookie')?.split(';')[0]
-  if (cookie === undefined) throw new Error(`the invitation failed: ${opened.status} ${await opened.text()}`)
-  const session = { ...fromPage, cookie }
+  const session = await acceptInvitation(url, link)
   const create = async (path: string, body: object) =>
     JSON.parse(await callManagement(url, session, ['POST', path, body])) as { readonly secret: string }
   const key = await create(`/api/projects/${projectId}/keys`, { name: 'mine' })
+  // The first is alone when its id is read.
+  const ended = await signInDevice(url, session, projectId)
+  const { data } = JSON.parse(await callManagement(url, session, ['GET', '/api/me/sign-ins']))
+  const [revoked, device] = [await signInDevice(url, session, projectId), await signInDevice(url, session, projectId)]
+  const models = (token: string) => ({ path: '/v1/models', headers: { authorization: `Bearer ${token}` } })
   const token = await create('/api/tokens', { name: 'script', role: 'member', workspace_id: workspaceId })
   return {
     session: { path: '/api/me', headers: session },
     token: { path: '/api/me', headers: { authorization: `Bearer ${token.secret}` } },
-    key: { path: '/v1/models', headers: { authorization: `Bearer ${key.secret}` } },
-  } satisfies Record<string, Credential>
+    key: models(key.secret),
+    device: models(device.access_token),
+    revokedDevice: { ...models(revoked.access_token), token: revoked.access_token },
+    endedDevice: { ...models(ended.access_token), id: data[0].id as string },
+  } satisfies Record<Kind, Credential & { readonly token?: string; readonly id?: string }>
 }
 
 async function statusOf(url: string, { path, headers }: Credential): Promise<number> {

@@ -153,7 +153,7 @@ const platformFields: OwnFields = {
 }
 
 /** Parsed elsewhere. */
-const ownFields = [
+export const ownFields = [
   ...['model', 'messages', 'max_tokens', 'system', 'cache_control', 'metadata', 'output_config', 'output_format'],
   ...['service_tier', 'speed', 'stop_sequences', 'stream', 'thinking', 'thread', 'tool_choice', 'tools'],
   ...['temperature', 'top_p', 'top_k'],

@@ -41,10 +41,18 @@ export function parseRequest(sent: SentRequest): ParsedRequest | Failure {
   })
 }
 
-const supported = ['contents', 'systemInstruction', 'tools', 'toolConfig', 'generationConfig', 'model', 'serviceTier']
+export const supported = [
+  'contents',
+  'systemInstruction',
+  'tools',
+  'toolConfig',
+  'generationConfig',
+  'model',
+  'serviceTier',
+]
 /** The same as in the canonical form. */
 const samplingNames = ['temperature', 'topP', 'topK', 'presencePenalty', 'frequencyPenalty', 'seed'] as const
-const supportedConfig = [
+export const supportedConfig = [
   ...[...samplingNames, 'maxOutputTokens', 'stopSequences', 'responseMimeType', 'responseSchema'],
   ...['responseJsonSchema', '_responseJsonSchema', 'thinkingConfig', 'candidateCount'],
 ]

@@ -149,7 +149,7 @@ function visibility(body: RequestFields, reasoning: RequestFields | undefined): 
 // Fields without an equivalent in other dialects.
 
 /** Parsed elsewhere, or without meaning for a provider. */
-const supported = [
+export const supported = [
   ...['model', 'messages', 'stream', 'stream_options', 'tools', 'tool_choice', 'parallel_tool_calls'],
   ...['functions', 'function_call', 'max_tokens', 'max_completion_tokens', 'temperature', 'top_p', 'top_k'],
   ...['frequency_penalty', 'presence_penalty', 'seed', 'logit_bias', 'stop', 'response_format'],

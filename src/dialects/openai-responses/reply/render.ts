@@ -8,7 +8,8 @@ import type { ReplyBlock, ReplyEvent, Stop } from '../../canonical/reply.ts'
 import type { CallForm, EventNumbering, RenderContext, StreamRenderer } from '../../canonical/translation.ts'
 import { BlockRenderer, refusalText } from '../../reply/renderer.ts'
 import { argumentsObject } from '../../request/tools.ts'
-import { writeEncrypted } from '../reasoning.ts'
+import { writeCompaction, writeEncrypted } from '../reasoning.ts'
+import { resourceDefaults } from '../resource.ts'
 import { renderUsage } from '../usage.ts'
 
 export function renderStream(context: RenderContext): StreamRenderer {
@@ -20,9 +21,30 @@ export function renderStream(context: RenderContext): StreamRenderer {
  * for a whole reply, so one that was cut off is incomplete: clients would discard the text of a failed one.
  */
 export function renderReply(events: readonly ReplyEvent[], context: RenderContext): string {
+  if (context.isCompaction) return renderCompaction(events, context)
   const renderer = new ResponsesRenderer(context, false)
   for (const event of events) renderer.render(event)
   return renderer.response
+}
+
+/** The summary as one item, which takes the place of the conversation. '' without one: the conversation would be lost. */
+function renderCompaction(events: readonly ReplyEvent[], context: RenderContext): string {
+  const summary = events.map((event) => (event.type === 'text-delta' ? event.text : '')).join('')
+  const end = events.at(-1)
+  if (summary.trim() === '' || end?.type !== 'reply-end' || !end.usage) return ''
+  const id = context.requestId.slice(context.requestId.indexOf('_') + 1)
+  const item = jsonObject({
+    id: jsonString(`cmp_${id}`),
+    type: '"compaction"',
+    encrypted_content: jsonString(writeCompaction(summary, context.contentTags)),
+  })
+  return jsonObject({
+    id: jsonString(`resp_${id}`),
+    object: '"response.compaction"',
+    created_at: String(context.createdSeconds),
+    output: jsonArray([item]),
+    usage: renderUsage(end.usage, context.quotedUsd(end.usage)),
+  })
 }
 
 /** What surrounds the number and the text of a delta. It is the same for every delta of a block. */
@@ -64,7 +86,7 @@ class ResponsesRenderer extends BlockRenderer {
   }
 
   get numbering(): EventNumbering {
-    return { responseId: this.#id, next: this.#sequence }
+    return { responseId: this.#id, next: this.#sequence, echo: this.#echo }
   }
 
   protected start(id: string | undefined): string {
@@ -138,7 +160,9 @@ class ResponsesRenderer extends BlockRenderer {
     } else if (stop.unified === 'length') {
       const incomplete = '{"reason":"max_output_tokens"}'
       this.response = this.#renderResponse('incomplete', { ...more, incomplete_details: incomplete })
-    } else this.response = this.#renderResponse('completed', more)
+    } else {
+      this.response = this.#renderResponse('completed', { ...more, completed_at: String(this.context.nowSeconds()) })
+    }
     this.terminal = this.#event(`response.${this.#status}`, { response: this.response })
     return written
   }
@@ -309,27 +333,13 @@ class ResponsesRenderer extends BlockRenderer {
     this.#status = status
     return jsonObject({
       id: jsonString(this.#id),
-      object: '"response"',
+      ...resourceDefaults,
       created_at: String(createdSeconds),
       status: jsonString(status),
-      background: 'false',
-      error: 'null',
-      incomplete_details: 'null',
-      instructions: 'null',
-      max_output_tokens: 'null',
-      metadata: '{}',
       model: jsonString(model),
       output: jsonArray(this.#output),
-      parallel_tool_calls: 'true',
       previous_response_id: JSON.stringify(stateEcho?.previous_response_id ?? null),
       store: String(stateEcho?.store ?? false),
-      temperature: 'null',
-      text: '{"format":{"type":"text"}}',
-      tool_choice: '"auto"',
-      tools: '[]',
-      top_p: 'null',
-      truncation: '"disabled"',
-      usage: 'null',
       ...this.#echo,
       ...more,
     })

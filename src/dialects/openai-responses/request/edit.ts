@@ -11,7 +11,7 @@ import {
   textIn,
 } from '../../byte-lane/edits.ts'
 import type { SentRequest } from '../../canonical/translation.ts'
-import { forgedContent, isOwnContent, ownContentMark, readEncrypted, reasons } from '../reasoning.ts'
+import { forgedContent, isOwnContent, ownContentMark, readCompacted, readEncrypted, reasons } from '../reasoning.ts'
 
 const paid: PaidMembers = {
   tier: { name: 'service_tier', dearer: ['priority', 'fast'] },
@@ -65,13 +65,25 @@ function additionalTools(root: JsonNode): ToolList[] {
   })
 }
 
-/** Removes reasoning of other models, which only we can read. */
+function messageOf(text: string): string {
+  return JSON.stringify({ type: 'message', role: 'user', content: [{ type: 'input_text', text }] })
+}
+
+/** Removes reasoning of other models, which only we can read, and puts the summaries that we made in their places. */
 function removeOwnReasoning(body: BodyEdits, { contentTags }: RequestEdits): void {
-  const items = body.root.get('input')?.elements() ?? []
-  const contents = items.map((item) => textIn(item, 'encrypted_content'))
+  const all = body.root.get('input')?.elements() ?? []
+  const compacted = all.map((item) => readCompacted(textIn(item, 'encrypted_content'), contentTags))
+  const forgedSummary = compacted.indexOf('forged')
+  if (forgedSummary !== -1) body.refuse(forgedContent, `input[${forgedSummary}].encrypted_content`)
+  for (const [i, found] of compacted.entries()) {
+    const item = all[i]
+    if (item && found && found !== 'forged') body.set(item, messageOf(found.summary))
+  }
+  const items = all.map((item, i) => (compacted[i] === undefined ? item : undefined))
+  const contents = items.map((item) => (item ? textIn(item, 'encrypted_content') : ''))
   const forged = contents.findIndex((content) => readEncrypted(content, '', contentTags) === 'forged')
   if (forged !== -1) body.refuse(forgedContent, `input[${forged}].encrypted_content`)
   const isOwn = contents.map(isOwnContent)
   if (isOwn.includes(true)) body.warn('thinking_dropped', `/input/${isOwn.indexOf(true)}/encrypted_content`)
-  for (const [i, item] of items.entries()) if (isOwn[i]) body.remove(item)
+  for (const [i, item] of items.entries()) if (item && isOwn[i]) body.remove(item)
 }

@@ -227,7 +227,7 @@ test.each([
   expect(parsed(body).conversation.unsupported).toMatchObject([{ field, refuse }])
 })
 
-test.each(['web_search_call', 'compaction', 'something_new'])('an item of type %s is left out and named', (type) => {
+test.each(['web_search_call', 'something_new'])('an item of type %s is left out and named', (type) => {
   const { conversation, warnings } = parsed({ input: [user('hi'), { type, id: 'x_1' }] })
   expect(conversation.turns).toHaveLength(1)
   expect(warnings).toEqual([{ code: 'item_dropped', field: '/input/1' }])
@@ -239,6 +239,7 @@ test.each<[body: object, param: string]>([
   [{ input: '' }, 'input'],
   [{ input: [] }, 'input'],
   [{ input: 5 }, 'input'],
+  [{ input: [user('hi'), { type: 'compaction', id: 'cmp_1' }] }, 'input[1].encrypted_content'],
   [{ previous_response_id: 'resp_1' }, 'previous_response_id'],
   [{ conversation: 'conv_1' }, 'conversation'],
   [{ background: true }, 'background'],

@@ -20,7 +20,7 @@ import {
   type ToolResultBlock,
   type Turn,
 } from '../../canonical/conversation.ts'
-import { jsonObject, recordOf } from '../../canonical/json.ts'
+import { jsonObject } from '../../canonical/json.ts'
 import type { CallForm, ContentTags, ParsedRequest, SentRequest } from '../../canonical/translation.ts'
 import { breakpointOf } from '../../request/cache-marks.ts'
 import {
@@ -45,7 +45,8 @@ import {
   parseServing,
 } from '../../request/parse-openai.ts'
 import { isStrictSchema } from '../../request/schema.ts'
-import { forgedContent, readEncrypted, summaryTexts } from '../reasoning.ts'
+import { forgedContent, readCompacted, readEncrypted, summaryTexts } from '../reasoning.ts'
+import { echoOf } from '../resource.ts'
 
 export function parseRequest(sent: SentRequest, contentTags?: ContentTags): ParsedRequest | Failure {
   return parseBody(sent, (body, shared) => {
@@ -54,23 +55,6 @@ export function parseRequest(sent: SentRequest, contentTags?: ContentTags): Pars
     const conversation = parseConversation(body, sent, tools, context)
     return { conversation, callForms, warnings: context.warnings.list, echo: () => echoOf(body) }
   })
-}
-
-const echoed = [
-  ...['instructions', 'max_output_tokens', 'metadata', 'parallel_tool_calls', 'prompt_cache_key', 'reasoning'],
-  ...['safety_identifier', 'service_tier', 'temperature', 'tool_choice', 'tools', 'top_p', 'truncation', 'user'],
-]
-
-/** Serialized again: the caller's own text may have line breaks, which end the line of an event. */
-function echoOf(body: RequestFields): Record<string, RawJson> {
-  const members: Record<string, RawJson> = {}
-  for (const name of echoed) {
-    const value = body.value(name)
-    if (value !== undefined) members[name] = JSON.stringify(value)
-  }
-  const text = body.value('text')
-  if (text !== undefined) members.text = JSON.stringify({ format: { type: 'text' }, ...recordOf(text) })
-  return members
 }
 
 function parseConversation(
@@ -145,7 +129,7 @@ const otherFields: OwnFields = {
     reason: '`max_tool_calls` limits tools that a provider runs, which are not available for this model.',
   },
 }
-const supportedWithStore = [...supported, 'store']
+export const supportedWithStore = [...supported, 'store']
 
 function isEncryptedReasoning(value: unknown): boolean {
   return Array.isArray(value) && value.every((part) => part === 'reasoning.encrypted_content')
@@ -158,6 +142,7 @@ const own = ['id', 'type', 'status', 'internal_chat_message_metadata_passthrough
 const membersOf: Readonly<Record<string, readonly string[]>> = {
   message: [...own, 'role', 'content', 'phase'],
   reasoning: [...own, 'summary', 'content', 'encrypted_content'],
+  compaction: [...own, 'encrypted_content', 'created_by'],
   function_call: [...own, 'call_id', 'name', 'namespace', 'arguments'],
   function_call_output: [...own, 'call_id', 'output'],
   custom_tool_call: [...own, 'call_id', 'name', 'namespace', 'input'],
@@ -199,6 +184,8 @@ function parseItem(item: RequestFields, context: ItemContext): Turn | undefined 
       return parseMessage(item, context)
     case 'reasoning':
       return assistant(...parseReasoningItem(item, context))
+    case 'compaction':
+      return parseCompaction(item, context)
     case 'function_call':
       return assistant(parseCall(item, item.text('arguments'), false))
     case 'custom_tool_call':
@@ -218,9 +205,20 @@ function parseItem(item: RequestFields, context: ItemContext): Turn | undefined 
   }
 }
 
+/** A summary that we made of the conversation before; one of a provider can only be opened there. */
+function parseCompaction(item: RequestFields, context: ItemContext): Turn | undefined {
+  const found = readCompacted(item.text('encrypted_content'), context.contentTags)
+  if (found === 'forged') return item.refuse('encrypted_content', forgedContent)
+  if (!found) return dropItem(item, 'compaction', context)
+  return { role: 'user', blocks: [{ kind: 'text', text: found.summary }], pointer: item.at }
+}
+
+/** Open Responses names the types that its implementers add `slug:type`. */
+const typeForm = /^([a-z0-9_-]{1,60}:)?[a-z0-9_]{1,60}$/
+
 /** Items of tools that a provider runs, and newer ones: only their provider can use them. */
 function dropItem(item: RequestFields, type: string, { warnings }: ParseContext): undefined {
-  if (!/^[a-z_]{1,60}$/.test(type)) item.refuse('type', `An item of type ${shownWord(type)} does not exist.`)
+  if (!typeForm.test(type)) item.refuse('type', `An item of type ${shownWord(type)} does not exist.`)
   warnings.add('item_dropped', item.at)
 }
 
@@ -420,7 +418,7 @@ function additionalTools(body: RequestFields): RequestFields[] {
 
 /** Searching is a help that a model can do without; a tool that the caller relies on is refused. */
 function refuseOrDrop(entry: RequestFields, type: string, { unsupported }: ParseContext): void {
-  if (!/^[a-z0-9_]{1,60}$/.test(type)) entry.refuse('type', `The tool type ${shownWord(type)} does not exist.`)
+  if (!typeForm.test(type)) entry.refuse('type', `The tool type ${shownWord(type)} does not exist.`)
   const isSearch = /^(web_search|tool_search)/.test(type)
   unsupported.push({
     field: entry.at,

@@ -1,160 +1,114 @@
 /** @jsxImportSource preact */
-// Limits the model list to what one key can use, or one project for signed-in users. The choice stays in this tab. A key is
-// only sent to GET /v1/models.
+// Says whose models and prices a page of the catalog shows, and changes it: one of the viewer's projects, a pasted key, or for
+// operators and visitors the public catalog.
 
-import type { TargetedSubmitEvent } from 'preact'
-import { useEffect, useState } from 'preact/hooks'
-import type { UsableModel } from '../../catalog/entry.ts'
-import { ApiError, callForAll, type ListAnswer, readJson, targetOfCall } from '../api.ts'
+import { useState } from 'preact/hooks'
+import type { CatalogViewer, ViewedProject } from '../../page-data.ts'
+import { callForAll } from '../api.ts'
 import { Button } from '../components.tsx'
-import { Field } from '../form.tsx'
+import { CheckedForm, Field } from '../form.tsx'
 import { useQuery } from '../hooks.ts'
-
-type Subject =
-  | { readonly kind: 'key'; readonly secret: string }
-  | { readonly kind: 'project'; readonly id: string; readonly name: string }
-
-export interface Access {
-  readonly subject: Subject | undefined
-  /** What the subject can use; undefined = the whole catalog is shown. */
-  readonly models: readonly UsableModel[] | undefined
-  readonly isLoading: boolean
-  /** Why the list is not filtered, or not up to date. */
-  readonly error: ApiError | undefined
-  choose(subject: Subject): void
-  clear(): void
-}
-
-const storageName = 'tollgate-viewer'
-
-/** Loads the models again when `accessVersion` grows. */
-export function useAccess(accessVersion: number): Access {
-  const [subject, setSubject] = useState<Subject | undefined>(undefined)
-  const { value, error, isLoading, reload } = useQuery(
-    subject && JSON.stringify(subject),
-    async () => await readModels(subject),
-  )
-  useEffect(() => {
-    const kept = sessionStorage.getItem(storageName)
-    if (kept !== null) setSubject(JSON.parse(kept) as Subject)
-  }, [])
-  useEffect(() => {
-    if (accessVersion > 0) reload()
-  }, [accessVersion])
-  useEffect(() => {
-    if (value) sessionStorage.setItem(storageName, JSON.stringify(subject))
-    else if (error) sessionStorage.removeItem(storageName)
-  }, [value, error])
-  return {
-    subject,
-    models: value?.data,
-    isLoading: subject !== undefined && isLoading,
-    error,
-    choose(next) {
-      setSubject(next)
-      reload()
-    },
-    clear() {
-      sessionStorage.removeItem(storageName)
-      setSubject(undefined)
-    },
-  }
-}
-
-/** Not by callApi, which leaves the page when there is no session. */
-async function readModels(subject: Subject | undefined): Promise<ListAnswer<UsableModel>> {
-  if (subject?.kind === 'project') return await readJson(targetOfCall('listProjectModels', { id: subject.id }).path)
-  // Other characters cannot be sent in a header.
-  if (!subject || !/^[!-~]+$/.test(subject.secret)) throw new ApiError(0, 'This is not a key.')
-  return await readJson('/v1/models', { authorization: `Bearer ${subject.secret}` })
-}
+import { type LiveCatalog, type Subject, subjectOf } from '../live-catalog.ts'
 
 export interface AccessFilterProps {
-  readonly access: Access
-  readonly isSignedIn: boolean
+  readonly catalog: Pick<LiveCatalog<unknown>, 'subject' | 'isLoading' | 'error' | 'choose'>
+  readonly viewer: CatalogViewer
 }
 
-export function AccessFilter({ access, isSignedIn }: AccessFilterProps) {
-  const { subject, models, isLoading, error, clear } = access
-  if (subject && models) {
+export function AccessFilter({ catalog, viewer }: AccessFilterProps) {
+  const { subject, isLoading, error, choose } = catalog
+  if (subject.kind === 'key') {
     return (
       <div class="access-filter row" role="status">
-        <p>Showing only models that {subject.kind === 'key' ? 'your key' : `project ${subject.name}`} can use.</p>
-        <Button look="quiet small" disabled={isLoading} onClick={() => access.choose(subject)}>
+        <p>Showing the models and prices of your key.</p>
+        <Button look="quiet small" disabled={isLoading} onClick={() => choose(subject)}>
           Refresh
         </Button>
-        <Button look="quiet small" onClick={clear}>
-          {subject.kind === 'key' ? 'Forget the key' : 'Show all models'}
+        <Button look="quiet small" onClick={() => choose(subjectOf(viewer))}>
+          Forget the key
         </Button>
         {error && <p class="warning">The list may be out of date: {error.message}</p>}
       </div>
     )
   }
   return (
-    <details class="access-filter needs-script">
-      <summary>What can my key use?</summary>
-      <div class="stack">
-        <KeyForm access={access} />
-        {isSignedIn && <ProjectForm access={access} />}
-        {error && (
-          <p class="warning" role="alert">
-            {error.message}
-          </p>
-        )}
-      </div>
-    </details>
+    <div class="access-filter row">
+      {viewer.isSignedIn && <ProjectChoice subject={subject} viewer={viewer} choose={choose} />}
+      <details class="needs-script">
+        <summary>{viewer.isSignedIn ? 'Use a key' : 'What can my key use?'}</summary>
+        <KeyForm catalog={catalog} />
+      </details>
+      {error && (
+        <p class="warning" role="alert">
+          {error.message}
+        </p>
+      )}
+    </div>
   )
 }
 
-function KeyForm({ access }: Pick<AccessFilterProps, 'access'>) {
+function KeyForm({ catalog: { isLoading, choose } }: Pick<AccessFilterProps, 'catalog'>) {
   const [secret, setSecret] = useState('')
-  const submit = (event: TargetedSubmitEvent<HTMLFormElement>) => {
-    event.preventDefault()
-    access.choose({ kind: 'key', secret: secret.trim() })
-  }
   return (
-    <form class="stack tight" onSubmit={submit}>
+    <CheckedForm class="stack tight" onSubmit={() => choose({ kind: 'key', secret: secret.trim() })}>
       <Field
         label="Your key"
         kind="password"
         value={secret}
         isRequired
-        hint="It stays in this tab and is only sent to this gateway’s /v1/models."
+        hint="Shows the models it can call and the prices it pays. It stays in this tab and is only sent to this gateway."
         onChange={setSecret}
       />
       <p>
-        <button type="submit" class="button" disabled={access.isLoading}>
+        <button type="submit" class="button" disabled={isLoading}>
           Show its models
         </button>
       </p>
-    </form>
+    </CheckedForm>
   )
 }
 
-/** Loads the projects when the menu gets the focus. */
-function ProjectForm({ access }: Pick<AccessFilterProps, 'access'>) {
+interface ProjectChoiceProps {
+  readonly subject: Exclude<Subject, { kind: 'key' }>
+  readonly viewer: CatalogViewer
+  choose(subject: Subject): void
+}
+
+const nameOf = ({ workspace, name }: ViewedProject) => `${workspace} / ${name}`
+
+/** Operators have no projects of their own: theirs are loaded when the menu gets the focus. */
+function ProjectChoice({ subject, viewer, choose }: ProjectChoiceProps) {
   const [isWanted, setWanted] = useState(false)
-  const { value: projects, error } = useQuery(isWanted ? 'projects' : undefined, readProjects)
-  const pick = (id: string) => {
-    const project = projects?.find((each) => each.id === id)
-    if (project) access.choose({ kind: 'project', id, name: project.name })
+  const all = useQuery(isWanted && !viewer.projects ? 'projects' : undefined, readProjects)
+  const shown = subject.kind === 'project' ? subject.project : undefined
+  const projects = viewer.projects ?? all.value ?? (shown ? [shown] : [])
+  if (viewer.projects && projects.length < 2) {
+    return (
+      <p>{shown ? `Prices and models of ${nameOf(shown)}` : 'You have no project yet: these are the public prices.'}</p>
+    )
   }
-  if (error) return <p class="warning">{error.message}</p>
-  const options = projects?.map(({ id, name, workspace }) => ({ value: id, label: `${workspace} / ${name}` })) ?? []
+  const options = projects.map((project) => ({ value: project.id, label: nameOf(project) }))
+  const pick = (id: string) => {
+    const project = projects.find((each) => each.id === id)
+    choose(project ? { kind: 'project', project } : { kind: 'public' })
+  }
   return (
-    <Field
-      label="Or a project"
-      id="access-project"
-      value=""
-      options={[{ value: '', label: 'choose one' }, ...options]}
-      attributes={{ onFocus: () => setWanted(true) }}
-      onChange={pick}
-    />
+    <>
+      <Field
+        label="Prices and models of"
+        id="access-project"
+        value={shown?.id ?? ''}
+        options={viewer.projects ? options : [{ value: '', label: 'the public catalog' }, ...options]}
+        attributes={{ onFocus: () => setWanted(true) }}
+        onChange={pick}
+      />
+      {all.error && <p class="warning">{all.error.message}</p>}
+    </>
   )
 }
 
 /** Projects of a workspace that cannot be read are left out. */
-async function readProjects() {
+async function readProjects(): Promise<readonly ViewedProject[]> {
   const workspaces = await callForAll('listWorkspaces', {})
   const lists = workspaces.map(async ({ id, name: workspace }) => {
     const projects = await callForAll('listProjects', { id }).catch(() => [])

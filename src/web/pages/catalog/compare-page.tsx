@@ -2,18 +2,21 @@
 // Up to four models side by side.
 
 import type { ComponentChildren } from 'preact'
+import { modelStatus } from '../../../api/route-state.ts'
 import { priceUsage } from '../../../catalog/price.ts'
+import { formatUsd } from '../../../kernel/money.ts'
 import { type FactorName, factorNames, factors, unitBuckets } from '../../../kernel/usage.ts'
 import { type CatalogEntry, modelPath } from '../../catalog/entry.ts'
-import { exactCount, usd } from '../../catalog/format.ts'
+import { inputOf } from '../../catalog/facets.ts'
+import { exactCount } from '../../catalog/format.ts'
 import { emptyQuery, renderQuery } from '../../catalog/query.ts'
 import { priceOf, type Sample, usageOf } from '../../catalog/sample-cost.ts'
-import { modelStatus } from '../../catalog/status.ts'
 import type { CompareData } from '../../page-data.ts'
-import { LiveStatus, Status } from '../components.tsx'
+import { Amount, LiveStatus, Status } from '../components.tsx'
 import { useLiveCatalog } from '../live-catalog.ts'
 import { DataTable } from '../table.tsx'
-import { Badges, Busiest, Capabilities, ModelPrice, Money } from './model-parts.tsx'
+import { AccessFilter } from './access-filter.tsx'
+import { Badges, Busiest, Capabilities, Money, priceText } from './model-parts.tsx'
 
 interface Line {
   readonly label: string
@@ -22,10 +25,10 @@ interface Line {
 
 const lines: readonly Line[] = [
   { label: 'Status', show: (entry) => <Status {...modelStatus(entry)} /> },
-  { label: 'Input', show: (entry) => <ModelPrice entry={entry} kind="input" /> },
-  { label: 'Cached input', show: (entry) => <ModelPrice entry={entry} kind="cache_read" /> },
-  { label: 'Cache write', show: (entry) => <ModelPrice entry={entry} kind="cache_write" /> },
-  { label: 'Output', show: (entry) => <ModelPrice entry={entry} kind="output" /> },
+  { label: 'Input', show: (entry) => <Money amount={priceText(entry, 'input')} /> },
+  { label: 'Cached input', show: (entry) => <Money amount={priceText(entry, 'cache_read')} /> },
+  { label: 'Cache write', show: (entry) => <Money amount={priceText(entry, 'cache_write')} /> },
+  { label: 'Output', show: (entry) => <Money amount={priceText(entry, 'output')} /> },
   ...unitBuckets.map((info) => ({
     label: `Per ${info.quantity}`,
     show: ({ price }: CatalogEntry) => unitPrice(price, info),
@@ -41,13 +44,16 @@ const lines: readonly Line[] = [
   { label: 'Routes', show: ({ routes }) => routes.map(({ provider }) => provider).join(', ') },
   { label: 'Latency (p50)', show: (entry) => <Busiest entry={entry} kind="first_event_ms" /> },
   { label: 'Throughput', show: (entry) => <Busiest entry={entry} kind="tokens_per_second" /> },
+  { label: 'Accepts', show: (entry) => inputOf(entry).join(', ') },
+  { label: 'Knowledge cutoff', show: ({ knowledge }) => knowledge ?? 'unknown' },
   { label: 'Released', show: ({ released }) => released ?? 'unknown' },
 ]
 
-export function ComparePage({ entries: initial, state, sample, today }: CompareData) {
+export function ComparePage({ entries: initial, state, sample, today, viewer }: CompareData) {
   const select = (all: readonly CatalogEntry[]) =>
     initial.flatMap(({ id }) => all.find((entry) => entry.id === id) ?? [])
-  const { entries, live } = useLiveCatalog(initial, state, select)
+  const catalog = useLiveCatalog({ initial, state, viewer, select })
+  const { entries, live } = catalog
   if (entries.length === 0) {
     return (
       <section class="notice card stack">
@@ -79,6 +85,7 @@ export function ComparePage({ entries: initial, state, sample, today }: CompareD
         </p>
         <LiveStatus state={live} />
       </div>
+      <AccessFilter catalog={catalog} viewer={viewer} />
       <DataTable
         class="data-table comparison"
         caption="Models side by side"
@@ -109,9 +116,9 @@ function factorText(price: CatalogEntry['price'], name: FactorName): string {
   return factor === undefined ? 'no surcharge' : `× ${factor}`
 }
 
-function exampleCost(entry: CatalogEntry, sample: Sample): string {
+function exampleCost(entry: CatalogEntry, sample: Sample): ComponentChildren {
   const price = priceOf(entry)
-  return price ? usd(priceUsage(price, usageOf(sample))) : 'no price'
+  return price ? <Amount usd={formatUsd(priceUsage(price, usageOf(sample)))} /> : 'no price'
 }
 
 function tokenCount(tokens: number | null): string {

@@ -1,6 +1,6 @@
 /** @jsxImportSource preact */
-// Search, order and facets of the model list. Facets and chips are links, and the search is a plain form, so that they work
-// without scripts; with them every change applies at once.
+// Search, order and facets of the model list. Together they are a plain form that works without scripts, and chips are links;
+// with scripts every change applies at once.
 
 import type { TargetedMouseEvent, TargetedSubmitEvent } from 'preact'
 import { type FacetCounts, type FacetName, facetNames, facets } from '../../catalog/facets.ts'
@@ -20,6 +20,8 @@ import { Icon } from '../icons.tsx'
 export type OpenQuery = (event: TargetedMouseEvent<HTMLAnchorElement>, next: CatalogQuery) => void
 
 const facetsId = 'facets'
+/** The facets are fields of it, wherever they are on the page. */
+const formId = 'search'
 
 export interface SearchFormProps {
   readonly query: CatalogQuery
@@ -34,12 +36,11 @@ export function SearchForm({ query, isReady, change }: SearchFormProps) {
   const submit = (event: TargetedSubmitEvent<HTMLFormElement>) => {
     if (isReady) event.preventDefault()
   }
-  const kept = facetNames.flatMap((name) => chosenValues(query, name).map((value) => [name, value] as const))
-  const chosen = kept.length
+  const chosen = facetNames.flatMap((name) => chosenValues(query, name)).length
   return (
-    <form class="filters controls" method="get" action="/" aria-label="Search" onSubmit={submit}>
-      {[...kept, ...query.m.map((id) => ['m', id] as const)].map(([name, value]) => (
-        <input key={`${name} ${value}`} type="hidden" name={name} value={value} />
+    <form id={formId} class="filters controls" method="get" action="/" aria-label="Search" onSubmit={submit}>
+      {query.m.map((id) => (
+        <input key={id} type="hidden" name="m" value={id} />
       ))}
       <Field
         label="Search"
@@ -76,11 +77,11 @@ export interface FacetsProps {
   readonly query: CatalogQuery
   readonly counts: FacetCounts
   readonly matching: number
-  readonly open: OpenQuery
+  choose(next: CatalogQuery): void
 }
 
 /** Beside the list; on a narrow screen a sheet that the button opens, also without scripts. */
-export function Facets({ query, counts, matching, open }: FacetsProps) {
+export function Facets({ query, counts, matching, choose }: FacetsProps) {
   const close = () => document.getElementById(facetsId)?.hidePopover()
   return (
     <aside id={facetsId} class="facets" popover="auto" aria-label="Filters">
@@ -89,8 +90,13 @@ export function Facets({ query, counts, matching, open }: FacetsProps) {
         <CloseButton onClick={close} />
       </div>
       {facetNames.map((name) => (
-        <FacetGroup key={name} name={name} counts={counts[name]} query={query} open={open} />
+        <FacetGroup key={name} name={name} counts={counts[name]} query={query} choose={choose} />
       ))}
+      <p class="without-script">
+        <button type="submit" class="button" form={formId}>
+          Apply filters
+        </button>
+      </p>
       <div class="facets-foot needs-script">
         <button type="button" class="button" onClick={close}>
           Show {matching} {matching === 1 ? 'model' : 'models'}
@@ -103,34 +109,41 @@ export function Facets({ query, counts, matching, open }: FacetsProps) {
 /** More options are folded. */
 const optionsMax = 8
 
-interface FacetGroupProps extends Pick<FacetsProps, 'query' | 'open'> {
+interface FacetGroupProps extends Pick<FacetsProps, 'query' | 'choose'> {
   readonly name: FacetName
   readonly counts: FacetCounts[FacetName]
 }
 
-function FacetGroup({ name, counts, query, open }: FacetGroupProps) {
+/** Checkboxes, or radio buttons where one value applies at a time. */
+function FacetGroup({ name, counts, query, choose }: FacetGroupProps) {
   if (counts.length === 0) return null
   const chosen = chosenValues(query, name)
-  const options = counts.map(([value, count]) => {
-    const next = toggleFacet(query, name, value)
-    return (
-      <li key={value}>
-        <a
-          href={listPath(next)}
-          rel="nofollow"
-          aria-current={chosen.includes(value) ? 'true' : undefined}
-          onClick={(event) => open(event, next)}
-        >
-          {facets[name].nameOf(value)} <small>{count}</small>
-        </a>
-      </li>
-    )
-  })
-  const first = counts.length <= optionsMax + 2 ? options : options.slice(0, optionsMax)
+  const { isMulti, nameOf } = facets[name]
+  const option = (value: string, label: string, count: number | undefined) => (
+    <li key={value}>
+      <label class="tick">
+        <input
+          type={isMulti ? 'checkbox' : 'radio'}
+          form={formId}
+          name={name}
+          value={value}
+          checked={value === '' ? chosen.length === 0 : chosen.includes(value)}
+          onChange={() => choose(value === '' ? { ...query, page: '', [name]: '' } : toggleFacet(query, name, value))}
+        />
+        <span>{label}</span>
+        {count !== undefined && <small>{count}</small>}
+      </label>
+    </li>
+  )
+  const options = [
+    ...(isMulti ? [] : [option('', 'Any', undefined)]),
+    ...counts.map(([value, count]) => option(value, nameOf(value), count)),
+  ]
+  const first = options.length <= optionsMax + 2 ? options : options.slice(0, optionsMax)
   const more = options.slice(first.length)
   return (
-    <section class="facet" aria-label={facets[name].label}>
-      <h3>{facets[name].label}</h3>
+    <fieldset class="facet">
+      <legend>{facets[name].label}</legend>
       <ul class="plain">{first}</ul>
       {more.length > 0 && (
         <details>
@@ -138,12 +151,12 @@ function FacetGroup({ name, counts, query, open }: FacetGroupProps) {
           <ul class="plain">{more}</ul>
         </details>
       )}
-    </section>
+    </fieldset>
   )
 }
 
 /** The filters that apply, each with a link that removes it. */
-export function Chips({ query, open }: Pick<FacetsProps, 'query' | 'open'>) {
+export function Chips({ query, open }: { readonly query: CatalogQuery; readonly open: OpenQuery }) {
   if (!isFiltered(query)) return null
   const words = query.q.trim()
   const chips = [

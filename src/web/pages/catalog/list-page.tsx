@@ -4,19 +4,14 @@
 
 import type { TargetedMouseEvent } from 'preact'
 import { useEffect, useMemo, useState } from 'preact/hooks'
-import {
-  blendedPrice,
-  type CatalogEntry,
-  creatorOf,
-  isOwnKeyOnly,
-  modelPath,
-  usableEntries,
-} from '../../catalog/entry.ts'
+import { modelStatus } from '../../../api/route-state.ts'
+import { blendedPrice, type CatalogEntry, creatorOf, isOwnKeyOnly, modelPath } from '../../catalog/entry.ts'
+import { tagName } from '../../catalog/facets.ts'
 import { exactCount, roundPrice, shortCount } from '../../catalog/format.ts'
 import {
   type CatalogQuery,
   comparedMax,
-  describeSources,
+  describeEntries,
   type ListView,
   listPath,
   pageSize,
@@ -24,7 +19,6 @@ import {
   toggleSort,
   viewOf,
 } from '../../catalog/query.ts'
-import { modelStatus } from '../../catalog/status.ts'
 import type { ListData } from '../../page-data.ts'
 import {
   Button,
@@ -40,18 +34,17 @@ import {
 import { Icon } from '../icons.tsx'
 import { useLiveCatalog } from '../live-catalog.ts'
 import { type Column, DataTable } from '../table.tsx'
-import { AccessFilter, useAccess } from './access-filter.tsx'
+import { AccessFilter } from './access-filter.tsx'
 import { Chips, Facets, type OpenQuery, SearchForm } from './filter-form.tsx'
-import { Badges, Busiest, ModelPrice, Money } from './model-parts.tsx'
+import { Badges, Busiest, priceColumn, priceText } from './model-parts.tsx'
 
 const all = (entries: readonly CatalogEntry[]) => entries
 
-export function ListPage({ view: first, state, query: initialQuery, builtInDate, isSignedIn, ...rest }: ListData) {
-  const { used, sources, today } = rest
-  const { entries: offered, live, accessVersion } = useLiveCatalog(undefined, state, all)
-  const access = useAccess(accessVersion)
+export function ListPage({ view: first, state, query: initialQuery, viewer, ...rest }: ListData) {
+  const { used, summary, today } = rest
+  const catalog = useLiveCatalog({ initial: undefined, state, viewer, select: all })
+  const { entries, live, subject } = catalog
   const [query, setQuery] = useState(initialQuery)
-  const entries = useMemo(() => offered && usableEntries(offered, access.models), [offered, access.models])
   const view = useMemo(() => (entries ? viewOf(entries, query, used) : first), [entries, query])
   const change = (part: Partial<CatalogQuery>) => setQuery((before) => ({ ...before, page: '', ...part }))
   // Until the catalog is loaded the server answers.
@@ -60,6 +53,8 @@ export function ListPage({ view: first, state, query: initialQuery, builtInDate,
     event.preventDefault()
     setQuery(next)
   }
+  // Until then a choice stays in the form, and the button sends it.
+  const choose = (next: CatalogQuery) => setQuery(next)
   const toggleCompared = (id: string) => setQuery((before) => ({ ...before, m: toggled(before.m, id) }))
   const compared = entries ? query.m.filter((id) => entries.some((entry) => entry.id === id)) : query.m
   const hidden = compared.filter((id) => !view.rows.some((entry) => entry.id === id))
@@ -82,19 +77,19 @@ export function ListPage({ view: first, state, query: initialQuery, builtInDate,
     <>
       <div class="page-head row">
         <h1>Models</h1>
-        <p class="lede">{entries ? describeSources(entries, builtInDate) : sources}.</p>
+        <p class="lede">{entries ? describeEntries(entries) : summary}.</p>
         <LiveStatus state={live} />
       </div>
       <SearchForm query={query} isReady={entries !== undefined} change={change} />
       <div class="catalog">
-        <Facets query={query} counts={view.facets} matching={view.matching} open={open} />
+        <Facets query={query} counts={view.facets} matching={view.matching} choose={choose} />
         <div class="catalog-list">
           <Chips query={query} open={open} />
           <div class="result-line between">
             <p class="result-count" role="status">
               {view.matching === view.total ? `${view.total} models` : `${view.matching} of ${view.total} models`}
             </p>
-            <AccessFilter access={access} isSignedIn={isSignedIn} />
+            <AccessFilter catalog={catalog} viewer={viewer} />
           </div>
           {view.rows.length > 0 ? (
             <DataTable
@@ -113,8 +108,8 @@ export function ListPage({ view: first, state, query: initialQuery, builtInDate,
             />
           ) : (
             <p class="empty">
-              {access.models !== undefined && view.total === 0
-                ? 'It can use none of the models. Its project’s allowlist decides which.'
+              {subject.kind !== 'public' && view.total === 0
+                ? `${subject.kind === 'key' ? 'This key' : 'This project'} can call none of the models. The allowlist of the project decides which.`
                 : view.total === 0
                   ? 'No models yet. Set a provider’s API key, such as OPENAI_API_KEY, or add a model to tollgate.yaml.'
                   : 'No models match. Remove a filter or search for something else.'}
@@ -160,9 +155,9 @@ interface SortedColumn extends Column<Row> {
 
 const columns: readonly SortedColumn[] = [
   { label: 'Model', sort: 'name', show: (row) => <ModelCell {...row} /> },
-  { label: 'Blended', sort: 'blended', isNumber: true, show: ({ entry }) => <BlendedPrice entry={entry} /> },
-  { label: 'Input', sort: 'price', isNumber: true, show: ({ entry }) => <ModelPrice entry={entry} kind="input" /> },
-  { label: 'Output', sort: 'output', isNumber: true, show: ({ entry }) => <ModelPrice entry={entry} kind="output" /> },
+  { ...priceColumn('Blended (3:1)', ({ entry }: Row) => blendedText(entry)), sort: 'blended' },
+  { ...priceColumn('Input', ({ entry }: Row) => priceText(entry, 'input')), sort: 'price' },
+  { ...priceColumn('Output', ({ entry }: Row) => priceText(entry, 'output')), sort: 'output' },
   {
     label: 'Context',
     sort: 'context',
@@ -170,7 +165,7 @@ const columns: readonly SortedColumn[] = [
     isNumber: true,
     show: ({ entry }) => <TokenCount tokens={entry.context_tokens} />,
   },
-  { label: 'Capabilities', show: ({ entry: { tags } }) => (tags.length === 0 ? '–' : tags.join(', ')) },
+  { label: 'Capabilities', show: ({ entry: { tags } }) => tags.map(tagName).join(', ') || '–' },
   {
     label: 'Latency (p50)',
     sort: 'first-token',
@@ -214,9 +209,9 @@ function columnsFor(query: CatalogQuery, open: OpenQuery): readonly Column<Row>[
   })
 }
 
-function BlendedPrice({ entry }: { readonly entry: CatalogEntry }) {
+function blendedText(entry: CatalogEntry): string {
   const price = blendedPrice(entry)
-  return <Money amount={price === undefined ? '–' : entry.price === 'free' ? 'free' : roundPrice(price)} />
+  return price === undefined ? '–' : entry.price === 'free' ? 'free' : roundPrice(price)
 }
 
 function ModelCell({ entry, today, isCompared, isFull, toggleCompared }: Row) {

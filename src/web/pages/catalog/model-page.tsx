@@ -2,25 +2,39 @@
 // One model: its facts, price, routes, code that calls it, and price history.
 
 import type { ComponentChildren } from 'preact'
+import { modelStatus, routeStatus } from '../../../api/route-state.ts'
 import type { WholeBucket } from '../../../kernel/usage.ts'
-import { type CatalogEntry, creatorOf, type DatedPrice, isEmbedder, type RouteDay } from '../../catalog/entry.ts'
-import { exactCount } from '../../catalog/format.ts'
-import type { Snippet } from '../../catalog/snippets.ts'
-import { modelStatus, type OrderedRoute, orderRoutes, routeStatus } from '../../catalog/status.ts'
+import {
+  type CatalogEntry,
+  creatorOf,
+  type DatedPrice,
+  isEmbedder,
+  type RouteCost,
+  type RouteDay,
+  type RouteMonth,
+} from '../../catalog/entry.ts'
+import { inputOf } from '../../catalog/facets.ts'
+import { countOf, exactCount } from '../../catalog/format.ts'
+import { type OrderedRoute, orderRoutes } from '../../catalog/status.ts'
 import type { ModelData } from '../../page-data.ts'
-import { CodeBlock, CopyButton, Facts, LiveStatus, Status, Tabs } from '../components.tsx'
+import { readJson } from '../api.ts'
+import { CodeChoice } from '../code-choice.tsx'
+import { CopyButton, Facts, LiveStatus, Percent, Status } from '../components.tsx'
+import { useQuery } from '../hooks.ts'
 import { Icon } from '../icons.tsx'
-import { useLiveCatalog, usePriceHistory } from '../live-catalog.ts'
+import { type Subject, useLiveCatalog, usePriceHistory } from '../live-catalog.ts'
 import { type Column, DataTable } from '../table.tsx'
+import { AccessFilter } from './access-filter.tsx'
 import { AttemptBars, Badges, Capabilities, Measured } from './model-parts.tsx'
 import { Calculator, PriceCard } from './price-card.tsx'
 
-export function ModelPage({ entry: initial, state, sample, snippets, days, today, ...data }: ModelData) {
+export function ModelPage({ entry: initial, state, sample, snippets, days, today, viewer, ...data }: ModelData) {
   const select = (all: readonly CatalogEntry[]) => all.filter(({ id }) => id === initial.id)
-  const { entries, live } = useLiveCatalog([initial], state, select)
+  const catalog = useLiveCatalog({ initial: data.isOutside ? [] : [initial], state, viewer, select })
+  const { entries, live, subject } = catalog
   // The page of a removed model stays readable.
   const entry = entries[0] ?? initial
-  const history = usePriceHistory(entry, data.history)
+  const history = usePriceHistory(entry, data.history, subject)
   const creator = creatorOf(entry)
   return (
     <article class="model-page stack">
@@ -33,6 +47,7 @@ export function ModelPage({ entry: initial, state, sample, snippets, days, today
           <code>{entry.id}</code>
           <CopyButton text={entry.id} what="id" label="Copy id" />
         </p>
+        {entry.description !== undefined && <p class="lede">{entry.description}</p>}
         <p class="row">
           <Status {...modelStatus(entry)} />
           <Badges entry={entry} today={today} />
@@ -50,9 +65,10 @@ export function ModelPage({ entry: initial, state, sample, snippets, days, today
             Create key
           </a>
         </p>
+        <AccessFilter catalog={catalog} viewer={viewer} />
         {entries.length === 0 && (
           <p class="warning" role="alert">
-            This model was just removed from the catalog.
+            {missingText(subject)}
           </p>
         )}
         <Facts facts={factsOf(entry)} />
@@ -64,16 +80,22 @@ export function ModelPage({ entry: initial, state, sample, snippets, days, today
         </div>
       </Part>
       <Part title="Routes, in the order they are tried now">
-        <RouteTable entry={entry} days={days} />
+        <RouteTable entry={entry} days={days} costs={data.costs} />
       </Part>
       <Part title="Use this model">
-        <CodeTabs snippets={snippets} />
+        <CodeChoice snippets={snippets} />
       </Part>
       <Part title="Price history">
         <PriceHistory history={history} />
       </Part>
     </article>
   )
+}
+
+function missingText(subject: Subject): string {
+  if (subject.kind === 'public') return 'This model was just removed from the catalog.'
+  const who = subject.kind === 'key' ? 'This key' : `Project ${subject.project.name}`
+  return `${who} cannot call this model, so the prices below are not its own.`
 }
 
 function Part({ title, children }: { readonly title: string; readonly children: ComponentChildren }) {
@@ -86,21 +108,30 @@ function Part({ title, children }: { readonly title: string; readonly children: 
 }
 
 function factsOf(entry: CatalogEntry) {
-  const { context_tokens, max_output_tokens, owned_by, released, retires, tags } = entry
+  const { context_tokens, max_output_tokens, owned_by, released, retires, tags, knowledge, fallbacks } = entry
   const tokens = (count: number | null) => (count === null ? 'unknown' : `${exactCount(count)} tokens`)
   return [
     ['Context', tokens(context_tokens)],
     ...(isEmbedder(entry) ? [] : [['Max output', tokens(max_output_tokens)] as const]),
+    ['Input', inputOf(entry).map(kindName).join(', ')],
+    ['Output', isEmbedder(entry) ? 'Vectors' : 'Text'],
+    ['Knowledge cutoff', knowledge ?? 'unknown'],
     ['Creator', owned_by],
     ['Released', released ?? 'unknown'],
     ...(retires === undefined ? [] : [['Retires', retires] as const]),
+    ...(fallbacks === undefined ? [] : [['Fallbacks', fallbacks.join(', ')] as const]),
     ['APIs', isEmbedder(entry) ? 'Embeddings' : 'Chat Completions, Messages, Responses, Gemini'],
     ['Capabilities', <Capabilities key="capabilities" tags={tags} />],
   ] as const
 }
 
+const kindName = (kind: string) => (kind === 'pdf' ? 'PDF' : kind.charAt(0).toUpperCase() + kind.slice(1))
+
 interface RouteRow extends OrderedRoute {
   readonly day: RouteDay | undefined
+  /** undefined = not loaded yet. */
+  readonly month: RouteMonth | 'none' | undefined
+  readonly cost: RouteCost | undefined
 }
 
 /** Without attempts. */
@@ -115,6 +146,7 @@ const routeColumns: readonly Column<RouteRow>[] = [
   { label: 'Order', show: ({ place }) => place ?? 'skip' },
   { label: 'Status', show: ({ route }) => <Status {...routeStatus(route)} /> },
   { label: 'Last 24 hours', show: ({ day }) => <AttemptBars buckets={day?.hours ?? noHours} /> },
+  { label: 'Uptime (30 days)', isNumber: true, show: ({ month }) => <Uptime month={month} /> },
   {
     label: 'Latency (p50)',
     isNumber: true,
@@ -128,16 +160,51 @@ const routeColumns: readonly Column<RouteRow>[] = [
   { label: 'Reason', show: ({ why }) => why },
 ]
 
-function RouteTable({ entry, days }: { readonly entry: CatalogEntry; readonly days: readonly RouteDay[] }) {
-  const rows = orderRoutes(entry.routes).map((ordered) => {
+const costColumn: Column<RouteRow> = {
+  label: 'You pay (in / out)',
+  isNumber: true,
+  show: ({ cost }) =>
+    cost?.cost == null ? 'unknown' : cost.cost === 'free' ? 'free' : `$${cost.cost.input} / $${cost.cost.output}`,
+}
+
+/** The share of attempts that did not fail. */
+function Uptime({ month }: Pick<RouteRow, 'month'>) {
+  if (month === undefined) return <span class="muted">…</span>
+  const total = month === 'none' ? 0 : month.ok + month.failed
+  if (month === 'none' || total === 0) return <span class="muted">no traffic</span>
+  return (
+    <span class="measured">
+      <Percent share={month.ok / total} />
+      <small>{countOf(total, 'attempt')}</small>
+    </span>
+  )
+}
+
+interface RouteTableProps {
+  readonly entry: CatalogEntry
+  readonly days: readonly RouteDay[]
+  readonly costs: readonly RouteCost[] | undefined
+}
+
+function RouteTable({ entry, days, costs }: RouteTableProps) {
+  const path = `/catalog/uptime?model=${encodeURIComponent(entry.id)}`
+  const { value: months } = useQuery(path, () => readJson<{ readonly routes: readonly RouteMonth[] }>(path))
+  const rows = orderRoutes(entry.routes).map((ordered): RouteRow => {
     const { provider, upstream_model: model } = ordered.route
-    return { ...ordered, day: days.find((day) => day.provider === provider && day.upstream_model === model) }
+    const isOfRoute = (each: { readonly provider: string; readonly upstream_model: string }) =>
+      each.provider === provider && each.upstream_model === model
+    return {
+      ...ordered,
+      day: days.find(isOfRoute),
+      month: months && (months.routes.find(isOfRoute) ?? 'none'),
+      cost: costs?.find(isOfRoute),
+    }
   })
   return (
     <>
       <DataTable
         caption="Routes"
-        columns={routeColumns}
+        columns={costs ? [...routeColumns.slice(0, -1), costColumn, ...routeColumns.slice(-1)] : routeColumns}
         rows={rows}
         keyOf={({ route }) => `${route.provider} ${route.upstream_model}`}
         isDim={({ place }) => place === undefined}
@@ -145,34 +212,12 @@ function RouteTable({ entry, days }: { readonly entry: CatalogEntry; readonly da
       />
       <p class="hint">
         A failed attempt automatically moves on to the next route. Each bar is an hour of attempts at the route: its red
-        part failed, and a gray bar means no traffic. Latency is the time to the first token; figures are medians of
-        this gateway’s traffic in the last hour. The sandbox is not measured.
+        part failed, and a gray bar means no traffic. Uptime is the share of attempts that did not fail. Latency is the
+        time to the first token; figures are medians of this gateway’s traffic in the last hour. The sandbox is not
+        measured.
       </p>
     </>
   )
-}
-
-/** Code that calls the model, one tab per client. */
-function CodeTabs({ snippets }: { readonly snippets: readonly Snippet[] }) {
-  const tabs = snippets.map((snippet) => ({
-    label: snippet.client,
-    content: (
-      <>
-        {snippet.install !== '' && (
-          <p class="id">
-            <code>{snippet.install}</code>
-            <CopyButton text={snippet.install} what="install command" />
-          </p>
-        )}
-        <CodeBlock code={snippet.code} what={`code for ${snippet.client}`} />
-        <p class="hint">
-          Set <code>TOLLGATE_KEY</code> to your API key. <a href={`/docs/${snippet.docs.replace(/\.md$/, '')}`}>More</a>{' '}
-          about this API.
-        </p>
-      </>
-    ),
-  }))
-  return <Tabs name="Clients" tabs={tabs} />
 }
 
 const amountColumn = (label: string, kind: WholeBucket): Column<DatedPrice> => ({

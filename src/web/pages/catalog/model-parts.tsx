@@ -1,7 +1,6 @@
 /** @jsxImportSource preact */
 // How pages show a model: badges, capabilities, prices, measurements, and how attempts ended.
 
-import { Fragment } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { WholeBucket } from '../../../kernel/usage.ts'
 import {
@@ -13,8 +12,11 @@ import {
   isSandbox,
   type RouteDay,
 } from '../../catalog/entry.ts'
-import { exactCount, shortMs } from '../../catalog/format.ts'
-import { busiestFigures, hasEnoughSamples, missingFigureText, spanText } from '../../catalog/status.ts'
+import { tagName } from '../../catalog/facets.ts'
+import { countOf, percentText, shortMs, spanText } from '../../catalog/format.ts'
+import { busiestFigures, hasEnoughSamples, missingFigureText } from '../../catalog/status.ts'
+import { Amount } from '../components.tsx'
+import { amountColumn, type Column } from '../table.tsx'
 
 export interface BadgesProps {
   readonly entry: CatalogEntry
@@ -58,7 +60,7 @@ export function Capabilities({ tags }: { readonly tags: readonly string[] }) {
   return (
     <ul class="plain tags row" aria-label="Capabilities">
       {tags.map((tag) => (
-        <li key={tag}>{tag}</li>
+        <li key={tag}>{tagName(tag)}</li>
       ))}
     </ul>
   )
@@ -66,11 +68,8 @@ export function Capabilities({ tags }: { readonly tags: readonly string[] }) {
 
 const changedShownMs = 8_000
 
-/**
- * A decimal amount of USD, or a word such as `free`. Decimal points line up in a column; a change on an open page is
- * highlighted for a moment.
- */
-export function Money({ amount }: { readonly amount: string }) {
+/** A price in USD, or a word such as `free`. A change on an open page is highlighted for a moment. */
+export function Money({ amount, decimals }: { readonly amount: string; readonly decimals?: number | undefined }) {
   const last = useRef(amount)
   const [before, setBefore] = useState<string | undefined>(undefined)
   useEffect(() => {
@@ -80,20 +79,27 @@ export function Money({ amount }: { readonly amount: string }) {
     const timer = setTimeout(() => setBefore(undefined), changedShownMs)
     return () => clearTimeout(timer)
   }, [amount])
-  const point = amount.indexOf('.')
-  const changed = before === undefined ? '' : ' changed'
-  if (point < 0) return <span class={`money word${changed}`}>{amount}</span>
   return (
-    <span class={`money${changed}`} title={before === undefined ? undefined : `was ${before}`}>
-      <span class="whole">${amount.slice(0, point)}</span>
-      <span class="fraction">{amount.slice(point)}</span>
-    </span>
+    <Amount
+      usd={amount}
+      isExact
+      decimals={decimals}
+      look={before === undefined ? '' : 'changed'}
+      title={before === undefined ? undefined : `was ${before}`}
+    />
   )
 }
 
-export function ModelPrice({ entry, kind }: { readonly entry: CatalogEntry; readonly kind: WholeBucket }) {
-  const { price } = entry
-  return <Money amount={price === null ? '–' : price === 'free' ? 'free' : price[kind]} />
+/** A column of prices whose decimal points line up. */
+export function priceColumn<Row>(label: string, priceOf: (row: Row) => string): Column<Row> {
+  return {
+    ...amountColumn(label, priceOf, { isExact: true }),
+    show: (row, decimals) => <Money amount={priceOf(row)} decimals={decimals} />,
+  }
+}
+
+export function priceText({ price }: CatalogEntry, kind: WholeBucket): string {
+  return price === null ? '–' : price === 'free' ? 'free' : price[kind]
 }
 
 type FigureKind = 'first_event_ms' | 'tokens_per_second'
@@ -143,7 +149,7 @@ export function Measured({ figures, unit, isSandbox: isUnmeasured }: MeasuredPro
     <span class="measured" title={`Median; p95 is ${text(figures.p95)}. Measured by this gateway.`}>
       <span class="value">{text(figures.p50)}</span>
       <small>
-        n {figures.samples}, {spanText(figures.window_ms)}
+        {countOf(figures.samples, 'call')} in the last {spanText(figures.window_ms)}
       </small>
     </span>
   )
@@ -157,31 +163,32 @@ const barHeight = 20
 export function AttemptBars({ buckets }: { readonly buckets: AttemptBuckets }) {
   const ok = sumAt(buckets, 0)
   const total = ok + sumAt(buckets, 1)
-  const text = total === 0 ? 'no traffic' : `${Math.floor((1000 * ok) / total) / 10} % ok`
+  const text = total === 0 ? 'no traffic' : `${percentText(ok / total)} ok`
   const width = buckets.length * 5
   return (
     <span class="attempt-bars">
       <svg viewBox={`0 0 ${width} ${barHeight}`} width={width} height={barHeight} aria-hidden="true">
-        {buckets.map((bucket, at) => {
-          const x = at * 5
-          if (!bucket) return <rect key={x} class="none" x={x} y={barHeight - 4} width="4" height="4" />
-          // A failure is at least two pixels high, so that one in a thousand is visible.
-          const share = bucket[1] / (bucket[0] + bucket[1])
-          const failed = bucket[1] === 0 ? 0 : Math.max(2, Math.round(share * barHeight))
-          return (
-            <Fragment key={x}>
-              <rect class="ok" x={x} y={failed} width="4" height={barHeight - failed} />
-              {failed > 0 && <rect class="failed" x={x} y="0" width="4" height={failed} />}
-            </Fragment>
-          )
-        })}
+        {(['none', 'ok', 'failed'] as const).map((kind) => (
+          <path key={kind} class={kind} d={buckets.map((bucket, at) => barPath(kind, bucket, at * 5)).join('')} />
+        ))}
       </svg>
       <small>
         {text}
-        {total > 0 && `, n ${exactCount(total)}`}
+        {total > 0 && `, ${countOf(total, 'attempt')}`}
       </small>
     </span>
   )
+}
+
+/** A part of one bar. All bars of a kind are one element, because a page can have a hundred rows of them. */
+function barPath(kind: 'none' | 'ok' | 'failed', bucket: AttemptBuckets[number], x: number): string {
+  const rect = (y: number, height: number) => (height > 0 ? `M${x} ${y}h4v${height}h-4z` : '')
+  if (!bucket) return kind === 'none' ? rect(barHeight - 4, 4) : ''
+  const [ok, failures] = bucket
+  // A failure is at least two pixels high, so that one in a thousand is visible.
+  const failed = failures === 0 ? 0 : Math.max(2, Math.round((failures / (ok + failures)) * barHeight))
+  if (kind === 'none') return ''
+  return kind === 'ok' ? rect(failed, barHeight - failed) : rect(0, failed)
 }
 
 function sumAt(buckets: AttemptBuckets, place: 0 | 1): number {

@@ -19,7 +19,7 @@ import {
 import { Facts } from '../components.tsx'
 import { Field } from '../form.tsx'
 import { DataTable } from '../table.tsx'
-import { Money } from './model-parts.tsx'
+import { priceColumn } from './model-parts.tsx'
 
 export interface PriceCardProps {
   readonly entry: CatalogEntry
@@ -46,7 +46,7 @@ export function PriceCard({ entry, current }: PriceCardProps) {
         facts={[
           ...(blended === undefined || price === 'free' || isEmbedder(entry)
             ? []
-            : [['Blended', `$${roundPrice(blended)}, three input tokens to one output token`] as const]),
+            : [['Blended (3:1)', `$${roundPrice(blended)}`] as const]),
           ['Set by', current?.source ?? entry.price_source ?? entry.source],
           ...(entry.price_version === null ? [] : [['Version', entry.price_version] as const]),
           ...(current ? [['Since', current.effective_from.slice(0, 10)] as const] : []),
@@ -89,20 +89,12 @@ function PriceRows({ price }: { readonly price: Exclude<ShownPrice, 'free'> }) {
       caption="Prices by kind of token"
       columns={[
         { label: 'Kind', show: ({ label }: PriceLine) => label },
-        ...heads.map((label, at) => ({
-          label,
-          isNumber: true,
-          show: ({ amounts }: PriceLine) => amountOf(amounts[at] ?? ''),
-        })),
+        ...heads.map((label, at) => priceColumn(label, ({ amounts }: PriceLine) => amounts[at] ?? '')),
       ]}
       rows={lines}
       keyOf={({ label }) => label}
     />
   )
-}
-
-function amountOf(text: string) {
-  return text.startsWith('×') ? text : <Money amount={text} />
 }
 
 /** Without scripts the form asks the server, which computes the same. */
@@ -112,7 +104,7 @@ export function Calculator({ entry, sample: initial }: { readonly entry: Catalog
   const wrong = wrongSampleFields(params)
   const price = priceOf(entry)
   return (
-    <form class="calculator card stack" method="get" onSubmit={(event) => event.preventDefault()}>
+    <form class="calculator card stack" method="get" noValidate onSubmit={(event) => event.preventDefault()}>
       <fieldset class="columns">
         <legend>Cost calculator</legend>
         {sampleFields.map((field, at) => (
@@ -126,8 +118,8 @@ export function Calculator({ entry, sample: initial }: { readonly entry: Catalog
               name: field.name,
               min: 0,
               max: field.max,
-              'aria-invalid': wrong.includes(field),
             }}
+            error={wrong.includes(field) ? rangeText(field) : undefined}
             onChange={(text) => setTyped((before) => before.with(at, [field.name, text]))}
           />
         ))}
@@ -135,17 +127,14 @@ export function Calculator({ entry, sample: initial }: { readonly entry: Catalog
       <button type="submit" class="button quiet without-script">
         Calculate
       </button>
-      <p class="problem" role="alert">
-        {wrong.map(rangeText).join(' ')}
-      </p>
       {!price && <p class="empty">The cost cannot be calculated without a price.</p>}
       {price && wrong.length === 0 && <Receipt price={price} sample={parseSample(params)} />}
     </form>
   )
 }
 
-function rangeText({ label, max }: SampleField): string {
-  return `“${label}” must be a whole number from 0 to ${exactCount(max)}.`
+function rangeText({ max }: SampleField): string {
+  return `Enter a whole number from 0 to ${exactCount(max)}.`
 }
 
 function Receipt({ price, sample }: { readonly price: Price; readonly sample: Sample }) {

@@ -12,6 +12,7 @@ import type { Column } from '../table.tsx'
 import { AlertKindChoice } from './alerts-page.tsx'
 import { actionsColumn, Card, emptyState, ListSection, QueryView } from './components.tsx'
 import { Ago, useWorkspaces } from './context.tsx'
+import { OwnDevices } from './devices.tsx'
 import { FormDialog, OnceDialog, useOverlay } from './overlay.tsx'
 
 type Me = AnswerOf<'getMe'>
@@ -29,6 +30,7 @@ export function AccountView({ address }: ConsoleData) {
             {value.person && <AlertMails kinds={value.person.alert_kinds} onDone={me.reload} />}
           </div>
           <SessionList />
+          <OwnDevices />
           <Tokens me={value} address={address} />
         </>
       )}
@@ -60,7 +62,7 @@ function AlertMails({ kinds, onDone }: { readonly kinds: readonly AlertKind[] | 
   return (
     <Card title="Alerts by e-mail">
       <Checkbox
-        label="By my role: admins get those of their workspace, operators those of the gateway"
+        label="As the alert rules say"
         isChecked={kinds === null}
         onChange={(isChecked) => put(isChecked ? null : [])}
       />

@@ -1,5 +1,5 @@
 /** @jsxImportSource preact */
-// Alerts: the list, the webhooks that receive them, what was sent to whom, and the number of unread ones for the menu.
+// Alerts: the list, the rules that raise them, the webhooks that receive them, what was sent to whom, and the number of unread ones for the menu.
 
 import { isAllowed } from '../../../api/endpoints.ts'
 import { type AlertKind, alertKinds } from '../../../kernel/alert.ts'
@@ -12,6 +12,7 @@ import { Checkbox } from '../form.tsx'
 import { type List, useList, useQuery, useSubmit, useTimeout } from '../hooks.ts'
 import { Icon } from '../icons.tsx'
 import type { Column } from '../table.tsx'
+import { AlertRules } from './alert-rules.tsx'
 import { actionsColumn, emptyState, ListSection } from './components.tsx'
 import { Ago, useMay, useViewer, useWorkspaces } from './context.tsx'
 import { useConsolePath, usePlace } from './navigation.ts'
@@ -23,11 +24,12 @@ type Webhook = ItemOf<'listWebhooks'>
 
 const kindLabels: Readonly<Record<AlertKind, string>> = {
   'balance.low': 'Low balance',
-  'limit.reached': 'Spend limit at 75, 90 and 100 %',
+  'limit.reached': 'Spend limit',
   'provider.down': 'Provider down',
   'provider.up': 'Provider works again',
   'provider.stray': 'Stray response',
   'price.changed': 'Prices changed',
+  'bill.differs': 'A bill differs',
   'topup.failed': 'Automatic top-up failed',
   test: 'Test',
 }
@@ -107,11 +109,13 @@ export function AlertsView(_: ConsoleData) {
         empty={emptyState(
           'No alerts',
           <>
-            Low balances, spend limits, providers that fail and changed prices appear here.
-            {chosen && workspaces.length > 1 && (
+            What the rules below watch appears here.
+            {chosen && (isOperator || workspaces.length > 1) && (
               <>
                 {' '}
-                <a href={`/console/${allWorkspaces}/alerts`}>Alerts of all workspaces</a>
+                <a href={`/console/${allWorkspaces}/alerts`}>
+                  {isOperator ? 'Alerts of all workspaces and providers' : 'Alerts of all workspaces'}
+                </a>
               </>
             )}
           </>,
@@ -132,19 +136,25 @@ interface ReceiversProps {
 /** The webhooks, and what was sent to them and by e-mail. */
 function Receivers({ workspace }: ReceiversProps) {
   const query = { workspace_id: workspace?.id }
+  const hooks = useList('listWebhooks', { query })
   const deliveries = useList('listRecentDeliveries', { query })
   const isSending = deliveries.items.some(({ attempts, next_at }) => attempts === 0 && next_at !== null)
   useTimeout(deliveries.reload, isSending && !deliveries.isLoading ? sendingPollMs : undefined)
   return (
     <>
-      <Webhooks workspace={workspace} onSent={deliveries.reload} />
+      <AlertRules workspace={workspace} webhooks={hooks.items} />
+      <Webhooks workspace={workspace} list={hooks} onSent={deliveries.reload} />
       <Deliveries list={deliveries} />
     </>
   )
 }
 
-function Webhooks({ workspace, onSent }: ReceiversProps & { onSent(): void }) {
-  const list = useList('listWebhooks', { query: { workspace_id: workspace?.id } })
+interface WebhooksProps extends ReceiversProps {
+  readonly list: List<Webhook>
+  onSent(): void
+}
+
+function Webhooks({ workspace, list, onSent }: WebhooksProps) {
   const { nameOf } = useWorkspaces()
   const { open, ask } = useOverlay()
   const submit = useSubmit()
@@ -169,7 +179,11 @@ function Webhooks({ workspace, onSent }: ReceiversProps & { onSent(): void }) {
       : [{ label: 'Workspace', show: ({ workspace_id: id }: Webhook) => (id === null ? 'all' : nameOf(id)) }]),
     {
       label: 'Alerts',
-      show: ({ kinds }) => (kinds === null ? 'all' : kinds.map((kind) => kindLabels[kind]).join(', ')),
+      show: ({ kinds }) => {
+        if (kinds === null) return 'all'
+        return kinds.map((kind) => kindLabels[kind]).join(', ') || 'only those of rules'
+      },
+      note: ({ format }) => format === 'slack' && 'as Slack message',
     },
     { label: 'Created', show: ({ created_at }) => <Ago at={created_at} /> },
     actionsColumn((row) => [
@@ -180,7 +194,7 @@ function Webhooks({ workspace, onSent }: ReceiversProps & { onSent(): void }) {
   return (
     <ListSection
       title="Webhooks"
-      action={{ label: 'New webhook', look: 'primary', run: create }}
+      action={{ label: 'New webhook', run: create }}
       what="webhooks"
       list={list}
       caption="Webhooks"
@@ -212,6 +226,12 @@ export function AlertKindChoice({ chosen, onChange }: AlertKindChoiceProps) {
   ))
 }
 
+const webhookChoices = [
+  ['all', 'All of them'],
+  ['some', 'Only these kinds …'],
+  ['rules', 'Only those of rules that name it'],
+] as const
+
 function WebhookDialog({ workspace, onDone }: ReceiversProps & { onDone(): void }) {
   const { open } = useOverlay()
   return (
@@ -220,10 +240,22 @@ function WebhookDialog({ workspace, onDone }: ReceiversProps & { onDone(): void 
       label="Create webhook"
       rows={[
         { name: 'url', label: 'URL', isRequired: true, attributes: { type: 'url', placeholder: 'https://' } },
+        {
+          name: 'format',
+          label: 'Format',
+          options: [
+            { value: 'standard', label: 'Signed JSON (Standard Webhooks)' },
+            { value: 'slack', label: 'Slack message' },
+          ],
+          isRequired: true,
+        },
+        { name: 'which', label: 'Which', isShown: () => false },
         { name: 'kinds', label: 'Alerts', kind: 'lines', isShown: () => false },
       ]}
-      send={({ url, kinds }, options) => {
-        const body = { url, workspace_id: workspace?.id ?? null, kinds: (kinds as AlertKind[] | undefined) ?? null }
+      initial={{ format: 'standard', which: 'all' }}
+      send={({ url, format, which, kinds }, options) => {
+        const chosen = which === 'all' ? null : which === 'rules' ? [] : ((kinds as AlertKind[] | undefined) ?? [])
+        const body = { url, workspace_id: workspace?.id ?? null, kinds: chosen, format }
         return callApi('createWebhook', { body }, options)
       }}
       onDone={({ url, secret }) => {
@@ -232,11 +264,21 @@ function WebhookDialog({ workspace, onDone }: ReceiversProps & { onDone(): void 
         open(<OnceDialog title={`Webhook ${url}`} what="secret" value={secret} advice={advice} />)
       }}
     >
-      {({ kinds = '' }, change) => (
+      {({ which, kinds = '' }, change) => (
         <fieldset class="stack tight">
           <legend>Alerts</legend>
-          <AlertKindChoice chosen={kinds.split(',')} onChange={(next) => change({ kinds: next.join() })} />
-          <p class="hint">With none chosen, it gets all of them.</p>
+          {webhookChoices.map(([value, label]) => (
+            <Checkbox
+              key={value}
+              label={label}
+              isChecked={which === value}
+              attributes={{ type: 'radio', name: 'which' }}
+              onChange={() => change({ which: value })}
+            />
+          ))}
+          {which === 'some' && (
+            <AlertKindChoice chosen={kinds.split(',')} onChange={(next) => change({ kinds: next.join() })} />
+          )}
         </fieldset>
       )}
     </FormDialog>

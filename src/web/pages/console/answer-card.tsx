@@ -1,18 +1,17 @@
 /** @jsxImportSource preact */
-// A model's answer: its reasoning, its text as Markdown, its tool calls, and what it cost.
+// A model's answer: which model gave it, its reasoning, its text as Markdown, its tool calls, what it cost, and its request.
 
 import { useEffect } from 'preact/hooks'
 import { countOf, shortMs } from '../../catalog/format.ts'
 import { ApiError } from '../api.ts'
-import { CopyButton, ErrorNotice, Facts } from '../components.tsx'
+import { Amount, CopyButton, ErrorNotice, Facts } from '../components.tsx'
 import { useApi } from '../hooks.ts'
 import { Markdown } from '../markdown.tsx'
-import { Amount } from './components.tsx'
-import type { CallState, PlaygroundAnswer } from './model-call.ts'
+import type { CallState } from './model-call.ts'
 
 interface AnswerCardProps {
+  /** Of the model that is called; an answer names the one that gave it. */
   readonly id: string
-  readonly isNamed: boolean
   readonly call: CallState
   /** Opens the request in another tab, because a dialog shows a secret. */
   readonly isInDialog?: boolean
@@ -20,13 +19,16 @@ interface AnswerCardProps {
   onCost?(requestId: string, usd: string): void
 }
 
-export function AnswerCard({ id, isNamed, call, isInDialog = false, onCost }: AnswerCardProps) {
-  const { text, reasoning, toolCalls, outcome, isRunning } = call
+export function AnswerCard({ id, call, isInDialog = false, onCost }: AnswerCardProps) {
+  const { text, reasoning, toolCalls, outcome, isRunning, requestId } = call
+  const model = call.model || id
   const isEmpty = text === '' && reasoning === '' && toolCalls.length === 0 && !outcome
   return (
-    <section class="card stack" aria-label={`Answer of ${id}`} data-answer={id}>
+    <section class="card stack" aria-label={`Answer of ${model}`} data-answer={model}>
       <div class="between">
-        <h2>Answer{isNamed && <small class="note">{id}</small>}</h2>
+        <h2 class="answer-model">
+          <code class="wrap">{model}</code>
+        </h2>
         {text !== '' && !isRunning && <CopyButton text={text} what="answer" label="Copy" />}
       </div>
       {reasoning !== '' && (
@@ -49,20 +51,26 @@ export function AnswerCard({ id, isNamed, call, isInDialog = false, onCost }: An
       </div>
       {outcome instanceof ApiError && <ErrorNotice error={outcome} />}
       {outcome && !(outcome instanceof ApiError) && (
-        <AnswerCost answer={outcome} isInDialog={isInDialog} {...(onCost && { onCost })} />
+        <AnswerCost requestId={requestId} problem={outcome.problem} {...(onCost && { onCost })} />
+      )}
+      {/* A request that was refused for its key is not in the log. */}
+      {outcome && requestId !== '' && !(outcome instanceof ApiError && outcome.status === 401) && (
+        <a href={`/console/requests/${requestId}`} target={isInDialog ? '_blank' : undefined}>
+          View request
+        </a>
       )}
     </section>
   )
 }
 
 interface AnswerCostProps extends Pick<AnswerCardProps, 'onCost'> {
-  readonly answer: PlaygroundAnswer
-  readonly isInDialog: boolean
+  readonly requestId: string
+  /** An error inside the stream; empty = none. */
+  readonly problem: string
 }
 
 /** From the request log: the charge is recorded before the answer's last bytes are sent. */
-function AnswerCost({ answer, isInDialog, onCost }: AnswerCostProps) {
-  const { requestId, problem } = answer
+function AnswerCost({ requestId, problem, onCost }: AnswerCostProps) {
   const { value, error, reload } = useApi('getRequest', requestId === '' ? undefined : { id: requestId })
   useEffect(() => {
     if (value?.cost) onCost?.(requestId, value.cost)
@@ -76,7 +84,7 @@ function AnswerCost({ answer, isInDialog, onCost }: AnswerCostProps) {
       )}
       {error && <ErrorNotice error={error} retry={reload} />}
       {value && (
-        <div role="status" class="stack tight">
+        <div role="status">
           <Facts
             class="facts-grid answer-facts"
             facts={[
@@ -92,9 +100,6 @@ function AnswerCost({ answer, isInDialog, onCost }: AnswerCostProps) {
               ['Duration', shortMs(value.total_ms)],
             ]}
           />
-          <a href={`/console/requests/${requestId}`} target={isInDialog ? '_blank' : undefined}>
-            View request
-          </a>
         </div>
       )}
     </>

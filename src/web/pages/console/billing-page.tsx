@@ -4,15 +4,15 @@
 
 import { useState } from 'preact/hooks'
 import { isoTime, systemClock } from '../../../kernel/clock.ts'
-import { usdText } from '../../catalog/format.ts'
+import { amountText } from '../../catalog/format.ts'
 import { sectionPath, type WorkspacesData } from '../../page-data.ts'
 import { type AnswerOf, callApi, callForAll, callForPage, type Workspace } from '../api.ts'
-import { Button, ErrorNotice, Status } from '../components.tsx'
-import { Form } from '../form.tsx'
-import { useList, useQuery, useSubmit } from '../hooks.ts'
-import { type Column, DataTable } from '../table.tsx'
+import { Amount, Button, ErrorNotice, Status } from '../components.tsx'
+import { Field, Form } from '../form.tsx'
+import { useAddressQuery, useList, useQuery, useSubmit } from '../hooks.ts'
+import { amountColumn, type Column, DataTable } from '../table.tsx'
 import { Card, emptyState, ListView, QueryView, Section, saveFile, Tiles } from './components.tsx'
-import { Moment, useMay } from './context.tsx'
+import { Moment, useMay, useWorkspaces } from './context.tsx'
 import {
   csvText,
   dayMs,
@@ -73,9 +73,9 @@ function daysLeft({ available, rate }: BalanceRow): number {
 
 const balanceColumns: readonly Column<BalanceRow>[] = [
   { label: 'Workspace', show: ({ workspace }) => workspace.name },
-  { label: 'Balance', isNumber: true, show: ({ balance }) => usdText(balance) },
-  { label: 'Held', isNumber: true, show: ({ held }) => usdText(held) },
-  { label: 'Available', isNumber: true, show: ({ available }) => usdText(available) },
+  amountColumn('Balance', ({ balance }) => balance),
+  amountColumn('Held', ({ held }) => held),
+  amountColumn('Available', ({ available }) => available),
   {
     label: 'Runway',
     show: ({ available, rate, isRateKnown }) =>
@@ -102,6 +102,7 @@ function Balances() {
     <QueryView what="balances" query={query}>
       {(rows) => (
         <DataTable
+          class="data-table summary-table"
           caption="Balances, the shortest runway first"
           columns={balanceColumns}
           rows={rows}
@@ -114,16 +115,32 @@ function Balances() {
 }
 
 function WorkspaceBilling({ id }: { readonly id: string }) {
-  const call = { id, query: { limit: 50 } }
+  const [query, change] = useAddressQuery(['kind'])
+  const kind = kindOptions.find(({ value }) => value === query.kind)?.value || undefined
+  const call = { id, query: { limit: 50, kind } }
   const list = useList('listTransfers', call, () =>
     readWithBalance(id, () => callForPage('listTransfers', call, undefined)),
   )
   const may = useMay()
-  const [done, setDone] = useState('')
-  const report = (verb: string, { amount, balance }: { readonly amount: string; readonly balance: string }) => {
-    setDone(`${usdText(amount)} ${verb}; the balance is ${usdText(balance)}.`)
+  const { reloadWallet } = useWorkspaces()
+  const reload = () => {
     list.reload()
+    reloadWallet()
   }
+  const [done, setDone] = useState({ form: '', text: '' })
+  const report = (
+    form: string,
+    verb: string,
+    { amount, balance }: Pick<Transfer, 'amount'> & Pick<Wallet, 'balance'>,
+  ) => {
+    setDone({ form, text: `${amountText(amount)} ${verb}; the balance is ${amountText(balance)}.` })
+    reload()
+  }
+  const doneBy = (form: string) => (
+    <p role="status" class="done">
+      {done.form === form ? done.text : ''}
+    </p>
+  )
   const file = useSubmit()
   const download = () =>
     file.run(
@@ -135,7 +152,7 @@ function WorkspaceBilling({ id }: { readonly id: string }) {
       {({ wallet }) => (
         <>
           <Balance {...wallet} />
-          <Payments id={id} onPaid={list.reload} />
+          <Payments id={id} onPaid={reload} />
           {may('topUp', id) && (
             <Card title="Top up">
               <Form
@@ -143,8 +160,9 @@ function WorkspaceBilling({ id }: { readonly id: string }) {
                 label="Top up"
                 rows={topUpRows}
                 send={(body, options) => callApi('topUp', { id, body }, options)}
-                onDone={(topUp) => report('added', topUp)}
+                onDone={(topUp) => report('top-up', 'added', topUp)}
               />
+              {doneBy('top-up')}
             </Card>
           )}
           {may('correctWallet', id) && (
@@ -157,14 +175,12 @@ function WorkspaceBilling({ id }: { readonly id: string }) {
                   initial={{ direction: 'take' }}
                   rows={correctionRows}
                   send={(body, options) => callApi('correctWallet', { id, body }, options)}
-                  onDone={(made) => report(made.direction === 'take' ? 'deducted' : 'added', made)}
+                  onDone={(made) => report('correction', made.direction === 'take' ? 'deducted' : 'added', made)}
                 />
+                {doneBy('correction')}
               </div>
             </details>
           )}
-          <p role="status" class="done">
-            {done}
-          </p>
           <StatementChoice />
           <Section
             title="Transfers"
@@ -177,18 +193,30 @@ function WorkspaceBilling({ id }: { readonly id: string }) {
             }
           >
             {file.error && <ErrorNotice error={file.error} retry={download} />}
+            <div class="controls">
+              <Field
+                label="Type"
+                value={kind ?? ''}
+                options={kindOptions}
+                onChange={(next) => change({ kind: next })}
+              />
+            </div>
             <ListView
               what="transfers"
               list={{ ...list, error: undefined, items: withBalances(wallet.balance, list.items) }}
               class="data-table transfer-table"
               caption="Transfers, newest first"
-              columns={columns}
-              empty={emptyState(
-                'No transfers yet',
-                may('topUp', id)
-                  ? 'Top up with the form above. The funds are available at once.'
-                  : 'Pay by card above if that is offered, or ask the operator to add funds.',
-              )}
+              columns={kind === undefined ? columns : columnsOfKind}
+              empty={
+                kind === undefined
+                  ? emptyState(
+                      'No transfers yet',
+                      may('topUp', id)
+                        ? 'Top up with the form above. The funds are available at once.'
+                        : 'The balance is added to by card or by the operator, as described above.',
+                    )
+                  : emptyState(`No transfers of the type ${kinds[kind]}`, 'Choose another type.')
+              }
             />
           </Section>
         </>
@@ -205,9 +233,9 @@ function Balance({ balance, held, available }: Wallet) {
     <>
       <Tiles
         tiles={[
-          { label: 'Balance', value: usdText(balance), note: 'total funds' },
-          { label: 'Held', value: usdText(held), note: 'reserved for running requests' },
-          { label: 'Available', value: usdText(available), note: 'balance minus held' },
+          { label: 'Balance', value: <Amount usd={balance} />, note: 'total funds' },
+          { label: 'Held', value: <Amount usd={held} />, note: 'reserved for running requests' },
+          { label: 'Available', value: <Amount usd={available} />, note: 'balance minus held' },
         ]}
       />
       {isEmpty && (
@@ -281,6 +309,14 @@ const kinds: Readonly<Record<Transfer['kind'], string>> = {
   correction: 'Correction',
 }
 
+const kindOptions = [
+  { value: '', label: 'All' },
+  { value: 'charge', label: 'Charges' },
+  { value: 'topup', label: 'Top-ups' },
+  { value: 'grant', label: 'Grants' },
+  { value: 'correction', label: 'Corrections' },
+] as const
+
 const signs: Readonly<Record<Transfer['direction'], string>> = { in: '+', out: '−', none: '' }
 
 const columns: readonly Column<LedgerRow>[] = [
@@ -294,11 +330,12 @@ const columns: readonly Column<LedgerRow>[] = [
   },
   { label: 'Time', show: ({ created_at }) => <Moment at={created_at} /> },
   {
-    label: 'Amount',
-    isNumber: true,
-    show: ({ direction, amount }) => `${Number(amount) === 0 ? '' : signs[direction]}${usdText(amount)}`,
+    ...amountColumn('Amount', ({ amount }: LedgerRow) => amount),
+    show: ({ direction, amount }, decimals) => (
+      <Amount usd={amount} sign={Number(amount) === 0 ? '' : signs[direction]} decimals={decimals} />
+    ),
   },
-  { label: 'Balance after', isNumber: true, show: ({ balance }) => usdText(balance) },
+  amountColumn('Balance after', ({ balance }) => balance),
   {
     label: 'Reference',
     show: ({ request_id, reference }) => {
@@ -312,3 +349,6 @@ const columns: readonly Column<LedgerRow>[] = [
     note: ({ request_id, reference }) => request_id && reference,
   },
 ]
+
+/** The balance after a transfer is computed from all that follow it. */
+const columnsOfKind = columns.filter(({ label }) => label !== 'Balance after')

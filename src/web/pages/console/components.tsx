@@ -1,14 +1,15 @@
 /** @jsxImportSource preact */
-// What the console's pages are made of: queries and lists, sections, tiles, actions, money, names, and the example
+// What the console's pages are made of: queries and lists, sections, tiles, actions, names, and the example
 // request.
 
 import type { ComponentChildren, VNode } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { type CatalogEntry, isEmbedder, isSandbox } from '../../catalog/entry.ts'
-import { exactCount, headlineUsd, usdText } from '../../catalog/format.ts'
+import { exactCount } from '../../catalog/format.ts'
 import type { CallOf, RequestItem } from '../api.ts'
 import { Button, CodeBlock, ErrorNotice, Menu, Skeleton, Status } from '../components.tsx'
 import { idOf, type List, type Query, useApi, useTimeout } from '../hooks.ts'
+import { Icon } from '../icons.tsx'
 import { type Column, DataTable, type DataTableProps } from '../table.tsx'
 
 export interface QueryViewProps<Value> {
@@ -85,6 +86,39 @@ export function ListView<Item>({ what, list, keyOf = idOf, ...table }: ListViewP
       )}
     </>
   )
+}
+
+export interface LongTableProps<Row> extends DataTableProps<Row> {
+  /** `models` */
+  readonly what: string
+  /** How many rows it starts with, and how many more each time. */
+  readonly listed?: number
+}
+
+/** A table that starts with a part of its rows, so that it opens at once, and a button for more. */
+export function LongTable<Row>({ what, listed: step = 50, rows, ...table }: LongTableProps<Row>) {
+  const [listed, setListed] = useState(step)
+  return (
+    <>
+      <DataTable {...table} rows={rows.slice(0, listed)} />
+      {rows.length > listed && (
+        <p>
+          <Button look="quiet" onClick={() => setListed(listed + step)}>
+            Show more of {exactCount(rows.length)} {what}
+          </Button>
+        </p>
+      )}
+    </>
+  )
+}
+
+/** Whether a text has all the words that are searched for. */
+export function hasWords(text: string, query: string): boolean {
+  const written = text.toLowerCase()
+  return query
+    .toLowerCase()
+    .split(/\s+/)
+    .every((word) => written.includes(word))
 }
 
 /** In place of an empty list; the content says what to do next. */
@@ -224,28 +258,17 @@ export function Tiles({ tiles }: { readonly tiles: readonly Tile[] }) {
   )
 }
 
-/** An exact amount on one line, digits below a cent dimmed where there are cents; null = not known. */
-export function Amount({ usd }: { readonly usd: string | null }) {
-  if (usd === null) return <span class="muted">–</span>
-  const text = usdText(usd)
-  const afterCents = text.indexOf('.') + 3
-  const hasCents = text.includes('.') && /[1-9]/.test(text.slice(0, afterCents))
-  const [cents, rest] = hasCents ? [text.slice(0, afterCents), text.slice(afterCents)] : [text, '']
+/** The filters of a list; on a phone behind a button. */
+export function FilterFold({ children }: { readonly children: ComponentChildren }) {
+  const [isOpen, setOpen] = useState(false)
   return (
-    <span class="amount">
-      {cents}
-      {rest && <span class="minor">{rest}</span>}
-    </span>
-  )
-}
-
-/** An amount in a headline: two decimals, the full value on hover and when it is copied. */
-export function Headline({ usd }: { readonly usd: string }) {
-  const text = headlineUsd(usd)
-  return (
-    <span class="amount" data-usd={usd} title={text === usdText(usd) ? undefined : usdText(usd)}>
-      {text}
-    </span>
+    <>
+      <button type="button" class="button quiet on-phone" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+        <Icon name="filter" size={14} />
+        Filter
+      </button>
+      <div class={isOpen ? 'stack' : 'stack folded'}>{children}</div>
+    </>
   )
 }
 
@@ -257,7 +280,7 @@ export function NameOf({ kind, id }: { readonly kind: 'Key' | 'Project'; readonl
 }
 
 const causeTexts: Readonly<Record<string, string>> = {
-  ok: 'ok',
+  ok: 'succeeded',
   model_not_allowed: 'not allowed for this key',
   no_route: 'no route available',
   routes_failed: 'every route failed',
@@ -265,6 +288,8 @@ const causeTexts: Readonly<Record<string, string>> = {
   provider_refused: 'refused by provider',
   spend_limit: 'spend limit reached',
   limit_exceeded: 'rate limit',
+  stream_interrupted: 'interrupted',
+  insufficient_balance: 'insufficient balance',
 }
 
 /** The cause of a failure in words. */
@@ -272,14 +297,32 @@ export function causeText(cause: string): string {
   return causeTexts[cause] ?? cause.replaceAll('_', ' ')
 }
 
-/** How a request ended. Judged by its code, because a failed stream has status 200. */
-export function Outcome({ status, code, cause, reason }: Pick<RequestItem, 'status' | 'code' | 'cause' | 'reason'>) {
-  if (code === null) {
-    const text = status === 499 ? '499 client disconnected' : String(status)
-    return <Status level={status < 400 ? 'ok' : 'off'} text={text} />
-  }
-  const level = status >= 500 || status === 200 ? 'error' : 'warning'
-  return <Status level={level} text={`${status} ${causeText(cause ?? code.toLowerCase())}`} detail={reason ?? ''} />
+/** Nobody could have been served: no provider, or not this gateway. */
+const totalFailures: ReadonlySet<string> = new Set([
+  ...['no_route', 'routes_failed', 'provider_throttled', 'unavailable', 'overloaded', 'internal'],
+])
+
+/** `warning`: the request was refused, or its answer was interrupted. */
+export function causeLevel(cause: string): 'ok' | 'warning' | 'error' {
+  return cause === 'ok' ? 'ok' : totalFailures.has(cause) ? 'error' : 'warning'
+}
+
+type Ending = Pick<RequestItem, 'status' | 'cause' | 'reason'>
+
+/** Judged by its cause, because a failed stream has status 200. */
+export function outcomeLevel({ status, cause }: Pick<Ending, 'status' | 'cause'>) {
+  return cause === null && status >= 400 ? 'off' : causeLevel(cause ?? 'ok')
+}
+
+/** What is there to say besides the status; empty = it succeeded. */
+export function outcomeText({ status, cause }: Pick<Ending, 'status' | 'cause'>): string {
+  return cause === null ? (status === 499 ? 'client disconnected' : '') : causeText(cause)
+}
+
+/** How a request ended. */
+export function Outcome(request: Ending) {
+  const text = `${request.status} ${outcomeText(request)}`.trimEnd()
+  return <Status level={outcomeLevel(request)} text={text} detail={request.reason ?? ''} />
 }
 
 /** A first request to run: this gateway's address and a callable model. The key stays in a variable. */

@@ -2,11 +2,13 @@
 // What operators declare in the configuration file: providers, models with their prices and routes, and aliases. The
 // gateway writes the file after checking it, and each change is in effect at once.
 
+import { useState } from 'preact/hooks'
 import { type AnswerOf, type CallOf, callApi } from '../api.ts'
-import type { FieldRow, Values } from '../form.tsx'
-import type { Query } from '../hooks.ts'
-import { type Column, DataTable } from '../table.tsx'
-import { actionsColumn, emptyState, QueryView, Section } from './components.tsx'
+import { Field, type FieldRow, type Values } from '../form.tsx'
+import { type Query, useApi } from '../hooks.ts'
+import type { Column } from '../table.tsx'
+import { actionsColumn, emptyState, hasWords, LongTable, QueryView, Section } from './components.tsx'
+import { useViewer } from './context.tsx'
 import { FormDialog, useOverlay } from './overlay.tsx'
 
 type ConfigFile = AnswerOf<'getConfigFile'>
@@ -15,30 +17,49 @@ type Entry = Readonly<Record<string, unknown>>
 
 const text = (value: unknown): string => (value === undefined || value === null ? '' : String(value))
 
-interface ConfigFileProps {
+export interface ConfigFileState {
+  /** undefined = not loaded, or the viewer is no operator. */
+  readonly entries: ConfigFile | undefined
   readonly query: Query<ConfigFile>
-  /** After a change is in effect. */
-  onChanged(): void
+  readonly isWritable: boolean
+  addProvider(): void
+  editProvider(entry: Entry): void
+  removeProvider(id: string, onRemoved: () => void): void
+  putProvider(id: string, entry: Entry): Promise<ConfigFile>
+  setDisabled(id: string, isDisabled: boolean): void
+  /** Without an entry: a new one. */
+  editModel(entry: Entry | undefined, onChanged?: () => void): void
+  removeModel(id: string): void
+  addAlias(): void
+  removeAlias(id: string): void
+  /** Without a model: to be entered. */
+  setPrice(model: string, onChanged?: () => void): void
 }
 
-export function ConfigFileSections({ query, onChanged }: ConfigFileProps) {
+/** What operators declare in the file, and the dialogs that change it. `onChanged`: after a change is in effect. */
+export function useConfigFile(onChanged: () => void): ConfigFileState {
+  const { isOperator } = useViewer()
   const { open, ask } = useOverlay()
-  const isWritable = query.value?.read_only === null
+  const query = useApi('getConfigFile', isOperator ? {} : undefined)
   const done = () => {
     query.reload()
     onChanged()
   }
   const send = (change: Change) => callApi('updateConfigFile', { body: { ...change, digest: query.value?.digest } })
-  const remove = (id: string, change: Change) =>
+  const putProvider = (id: string, { id: _, ...entry }: Entry) => send({ providers: { [id]: entry } })
+  const remove = (id: string, change: Change, onRemoved: () => void = () => {}) =>
     ask({
       title: `Remove ${id}?`,
       label: 'Remove',
       cancelLabel: 'Keep',
       intro: 'From the next request on, the gateway no longer uses it. Requests that are running finish.',
       send: () => send(change),
-      onDone: done,
+      onDone: () => {
+        done()
+        onRemoved()
+      },
     })
-  const editProvider = (entry: Entry | undefined) =>
+  const openProvider = (entry: Entry | undefined) =>
     open(
       <FormDialog
         title={entry ? `Edit ${text(entry.id)}` : 'Add a provider'}
@@ -46,102 +67,143 @@ export function ConfigFileSections({ query, onChanged }: ConfigFileProps) {
         initial={entry ? valuesOf(entry) : { dialect: 'openai-chat' }}
         rows={providerRows(entry)}
         send={({ id, ...fields }) => {
-          const { id: _, api_key: __, ...kept } = entry ?? {}
-          return send({ providers: { [text(entry?.id ?? id)]: { ...kept, ...fields } } })
+          const { api_key: _, ...kept } = entry ?? {}
+          return putProvider(text(entry?.id ?? id), { ...kept, ...fields })
         }}
         onDone={done}
       />,
     )
-  const editModel = (entry: Entry | undefined) =>
-    open(
-      <FormDialog
-        title={entry ? `Edit ${text(entry.id)}` : 'Add a model'}
-        label="Save model"
-        initial={entry ? modelValues(entry) : {}}
-        rows={modelRows(entry)}
-        send={(body) => send({ models: { [text(entry?.id ?? body.id)]: modelEntry(entry, body) } })}
-        onDone={done}
-      />,
-    )
-  const addAlias = () =>
-    open(
-      <FormDialog
-        title="Add an alias"
-        label="Save alias"
-        rows={[
-          { name: 'name', label: 'Alias', hint: 'What callers pass as the model, for example fast', isRequired: true },
-          { name: 'model', label: 'Model', hint: 'The id of a model, for example acme/large', isRequired: true },
-        ]}
-        send={({ name, model }) => send({ aliases: { [name]: model } })}
-        onDone={done}
-      />,
-    )
-  const setPrice = () =>
-    open(
-      <FormDialog
-        title="Set the price of a model"
-        label="Set price"
-        intro="In effect from the next request on. It replaces the built-in price. If the file has a price for the model, edit the model instead."
-        rows={[
-          { name: 'model', label: 'Model', isRequired: true },
-          ...priceRows.map((row) => ({ ...row, ...required(row) })),
-        ]}
-        send={({ model, input, output, cache_read }) =>
-          callApi('putPrice', {
-            model: text(model),
-            body: { input: text(input), output: text(output), ...(cache_read && { cache_read: text(cache_read) }) },
-          })
-        }
-        onDone={done}
-      />,
-    )
+  return {
+    entries: query.value,
+    query,
+    isWritable: query.value?.read_only === null,
+    putProvider: async (id, entry) => {
+      const changed = await putProvider(id, entry)
+      done()
+      return changed
+    },
+    addProvider: () => openProvider(undefined),
+    editProvider: openProvider,
+    removeProvider: (id, onRemoved) => remove(id, { providers: { [id]: null } }, onRemoved),
+    setDisabled: (id, isDisabled) =>
+      ask({
+        title: `${isDisabled ? 'Disable' : 'Enable'} ${id}?`,
+        label: isDisabled ? 'Disable' : 'Enable',
+        isDanger: isDisabled,
+        intro: isDisabled
+          ? 'From the next request on, the gateway does not call it, nor with workspaces’ own keys. Requests that are running finish.'
+          : 'From the next request on, the gateway calls it again.',
+        send: () => send({ disabled_providers: { [id]: isDisabled } }),
+        onDone: done,
+      }),
+    editModel: (entry, onDone = () => {}) =>
+      open(
+        <FormDialog
+          title={entry ? `Edit ${text(entry.id)}` : 'Add a model'}
+          label="Save model"
+          initial={entry ? modelValues(entry) : {}}
+          rows={modelRows(entry)}
+          send={(body) => send({ models: { [text(entry?.id ?? body.id)]: modelEntry(entry, body) } })}
+          onDone={() => {
+            done()
+            onDone()
+          }}
+        />,
+      ),
+    removeModel: (id) => remove(id, { models: { [id]: null } }),
+    addAlias: () =>
+      open(
+        <FormDialog
+          title="Add an alias"
+          label="Save alias"
+          rows={[
+            {
+              name: 'name',
+              label: 'Alias',
+              hint: 'What callers pass as the model, for example fast',
+              isRequired: true,
+            },
+            { name: 'model', label: 'Model', hint: 'The id of a model, for example acme/large', isRequired: true },
+          ]}
+          send={({ name, model }) => send({ aliases: { [name]: model } })}
+          onDone={done}
+        />,
+      ),
+    removeAlias: (id) => remove(id, { aliases: { [id]: null } }),
+    setPrice: (model, onDone = done) => open(<PriceDialog model={model} onDone={onDone} />),
+  }
+}
+
+/** Of a model without a price in the file. */
+function PriceDialog({ model: given, onDone }: { readonly model: string; onDone(): void }) {
+  return (
+    <FormDialog
+      title={given === '' ? 'Set the price of a model' : `Set the price of ${given}`}
+      label="Set price"
+      intro="In effect from the next request on. It replaces the built-in price. If the file has a price for the model, edit the model instead."
+      initial={{ model: given }}
+      rows={[
+        { name: 'model', label: 'Model', isRequired: true, isShown: () => given === '' },
+        ...priceRows.map((row) => ({ ...row, ...required(row) })),
+      ]}
+      send={({ model, input, output, cache_read }) =>
+        callApi('putPrice', {
+          model: text(model),
+          body: { input: text(input), output: text(output), ...(cache_read && { cache_read: text(cache_read) }) },
+        })
+      }
+      onDone={onDone}
+    />
+  )
+}
+
+/** Models, aliases and prices. Declared providers are in the list of providers. */
+export function ConfigFileSections({ file }: { readonly file: ConfigFileState }) {
+  const { isWritable } = file
+  const [model, setModel] = useState('')
   const withActions = (
     columns: readonly Column<Entry>[],
-    member: 'providers' | 'models' | 'aliases',
+    remove: (id: string) => void,
     edit?: (entry: Entry) => void,
   ) => {
     const actions = actionsColumn<Entry>((entry) => {
       const id = text(entry.id)
-      const run = () => remove(id, { [member]: { [id]: null } })
       return [
         ...(edit ? [{ label: 'Edit', name: `Edit ${id}`, run: () => edit(entry) }] : []),
-        { label: 'Remove', name: `Remove ${id}`, look: 'danger', run },
+        { label: 'Remove', name: `Remove ${id}`, look: 'danger', run: () => remove(id) },
       ]
     })
     return isWritable ? [...columns, actions] : columns
   }
   return (
-    <QueryView what="configuration file" query={query}>
-      {(file) => (
+    <QueryView what="configuration file" query={file.query}>
+      {({ path, read_only: readOnly, models, aliases }) => (
         <>
-          {file.read_only !== null && (
+          {readOnly !== null && (
             <p class="hint">
-              <code>{file.path}</code> cannot be changed here: {file.read_only}. Change it where it is deployed.
+              <code>{path}</code> cannot be changed here: {readOnly}. Change it where it is deployed.
             </p>
           )}
           <Section
-            title="Declared providers"
-            action={isWritable && { label: 'Add provider', run: () => editProvider(undefined) }}
-          >
-            <DataTable
-              caption="Providers in the configuration file"
-              columns={withActions(providerColumns, 'providers', editProvider)}
-              rows={file.providers}
-              keyOf={({ id }) => text(id)}
-              empty={emptyState(
-                'No providers declared',
-                'Add any host with an OpenAI, Anthropic or Gemini compatible API.',
-              )}
-            />
-          </Section>
-          <Section
             title="Declared models"
-            action={isWritable && { label: 'Add model', run: () => editModel(undefined) }}
+            action={isWritable && { label: 'Add model', run: () => file.editModel(undefined) }}
           >
-            <DataTable
+            {models.length > modelsListed && (
+              <div class="controls">
+                <Field
+                  label="Find a model"
+                  value={model}
+                  attributes={{ type: 'search', placeholder: 'Id or provider' }}
+                  onChange={setModel}
+                />
+              </div>
+            )}
+            <LongTable
+              what="models"
+              listed={modelsListed}
               caption="Models in the configuration file"
-              columns={withActions(modelColumns, 'models', editModel)}
-              rows={file.models}
+              columns={withActions(modelColumns, file.removeModel, (entry) => file.editModel(entry))}
+              rows={models.filter((entry) => hasWords(`${text(entry.id)} ${routesText(entry)}`, model))}
               keyOf={({ id }) => text(id)}
               empty={emptyState(
                 'No models declared',
@@ -149,16 +211,18 @@ export function ConfigFileSections({ query, onChanged }: ConfigFileProps) {
               )}
             />
           </Section>
-          <Section title="Aliases" action={isWritable && { label: 'Add alias', run: addAlias }}>
-            <DataTable
+          <Section title="Aliases" action={isWritable && { label: 'Add alias', run: file.addAlias }}>
+            <LongTable
+              what="aliases"
+              listed={modelsListed}
               caption="Aliases in the configuration file"
-              columns={withActions(aliasColumns, 'aliases')}
-              rows={Object.entries(file.aliases).map(([id, model]) => ({ id, model }))}
+              columns={withActions(aliasColumns, file.removeAlias)}
+              rows={Object.entries(aliases).map(([id, target]) => ({ id, model: target }))}
               keyOf={({ id }) => text(id)}
               empty={emptyState('No aliases', 'An alias is another name for a model, which callers can use at once.')}
             />
           </Section>
-          <Section title="Prices" action={{ label: 'Set price', run: setPrice }}>
+          <Section title="Prices" action={{ label: 'Set price', run: () => file.setPrice('') }}>
             <p class="hint">
               The price of any model without a price in the file can be set here. Its history is on the page of the
               model; requests keep the price they were charged by.
@@ -169,6 +233,9 @@ export function ConfigFileSections({ query, onChanged }: ConfigFileProps) {
     </QueryView>
   )
 }
+
+/** So that a file with a thousand models opens at once. */
+const modelsListed = 20
 
 const dialects = ['openai-chat', 'openai-responses', 'anthropic-messages', 'gemini', 'bedrock'].map((value) => ({
   value,
@@ -266,24 +333,16 @@ function modelEntry(before: Entry | undefined, body: Readonly<Record<string, unk
   }
 }
 
-const providerColumns: readonly Column<Entry>[] = [
-  { label: 'Provider', show: ({ id }) => <span class="row-name">{text(id)}</span> },
-  { label: 'API', show: ({ dialect }) => text(dialect) },
-  { label: 'Base URL', show: ({ base_url }) => <span class="wrap">{text(base_url) || 'inside the gateway'}</span> },
-  { label: 'Key', show: ({ api_key }) => <span class="wrap">{text(api_key) || 'none'}</span> },
-]
+const routesText = (entry: Entry) =>
+  routesOf(entry)
+    .map(({ provider, model }) => `${provider} (${model})`)
+    .join(', ')
 
 const modelColumns: readonly Column<Entry>[] = [
   { label: 'Model', show: ({ id }) => <span class="row-name wrap">{text(id)}</span> },
   {
     label: 'Routes',
-    show: (entry) => (
-      <span class="wrap">
-        {routesOf(entry)
-          .map(({ provider, model }) => `${provider} (${model})`)
-          .join(', ')}
-      </span>
-    ),
+    show: (entry) => <span class="wrap">{routesText(entry)}</span>,
   },
   {
     label: 'Price per 1M tokens',

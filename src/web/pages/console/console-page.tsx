@@ -10,7 +10,7 @@
 import type { ComponentType } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { parseUsd } from '../../../kernel/money.ts'
-import { usdText } from '../../catalog/format.ts'
+import { amountText } from '../../catalog/format.ts'
 import {
   type ConsoleData,
   consoleSections,
@@ -31,8 +31,9 @@ import { Icon } from '../icons.tsx'
 import { Logo, setTheme } from '../shell.tsx'
 import { AccountView } from './account-page.tsx'
 import { AlertBell, AlertsView } from './alerts-page.tsx'
+import { AuditView } from './audit-page.tsx'
 import { BillingView } from './billing-page.tsx'
-import { DetailHead } from './components.tsx'
+import { BillsView } from './bills-page.tsx'
 import {
   useMay,
   useViewer,
@@ -45,15 +46,18 @@ import {
   ZoneProvider,
 } from './context.tsx'
 import { KeysView, KeyView } from './keys-page.tsx'
+import { ManagedSettingsView } from './managed-settings-page.tsx'
 import { MarginView } from './margin-page.tsx'
 import { PlaceContext, useConsolePath, useNavigation } from './navigation.ts'
 import { Dialog, OverlayProvider, useOverlay } from './overlay.tsx'
 import { consoleShortcuts, Palette, useConsoleShortcuts } from './palette.tsx'
 import { PeopleView, ViewingAs } from './people-page.tsx'
 import { PlaygroundView } from './playground-page.tsx'
+import { PriceListView } from './price-list-page.tsx'
 import { ProjectsView, ProjectView } from './projects-page.tsx'
-import { ProvidersView, ProviderView } from './providers-page.tsx'
-import { RequestView } from './request-page.tsx'
+import { ProviderView } from './provider-page.tsx'
+import { ProvidersView } from './providers-page.tsx'
+import { RequestPage } from './request-page.tsx'
 import { RequestsView } from './requests-page.tsx'
 import { SettingsView } from './settings-page.tsx'
 import { PaperView } from './statement-page.tsx'
@@ -102,12 +106,17 @@ const sections: Readonly<Record<SectionName, Section>> = {
   },
   alerts: { intro: 'Warnings about balances, limits, providers and prices, and what was sent.', View: AlertsView },
   people: { intro: 'Who may use this gateway, and what each person may see and change.', View: PeopleView },
-  account: { intro: 'Your roles, password, sessions and personal tokens.', View: AccountView },
+  account: { intro: 'Your roles, password, sessions, devices and personal tokens.', View: AccountView },
   margin: {
     intro: 'What workspaces pay, and what is left of it after the providers’ costs. Only operators see this page.',
     View: ofWorkspaces(MarginView),
   },
-  settings: { intro: 'Settings of the whole gateway, and a record of all changes.', View: SettingsView },
+  bills: {
+    intro: 'What providers billed, what was recorded, and why they differ. Only operators see this page.',
+    View: ofWorkspaces(BillsView),
+  },
+  audit: { intro: 'Who changed what on this gateway. Entries are never changed or removed.', View: AuditView },
+  settings: { intro: 'Settings of the whole gateway.', View: SettingsView },
 }
 
 export function ConsolePage({ frame, ...data }: ConsoleData & { readonly frame: Frame }) {
@@ -162,24 +171,18 @@ function Shell({ data, frame }: { readonly data: ConsoleData; readonly frame: Fr
 
 /** Pages about one thing, which have their own heading. */
 const subjects: { readonly [Name in SectionName]?: ComponentType<ConsoleData> } = {
+  requests: ({ subject, address }) => <RequestPage id={subject} address={address} />,
   keys: KeyView,
   projects: ProjectView,
   providers: ProviderView,
   wallet: ofWorkspace(PaperView),
+  margin: PriceListView,
+  settings: ManagedSettingsView,
 }
 
 /** The page in its frame. */
 function ConsoleContent(data: ConsoleData) {
   const { intro, View } = sections[data.section]
-  const to = useConsolePath()
-  if (data.section === 'requests' && data.subject !== '') {
-    return (
-      <>
-        <DetailHead trail={[['Requests', to('requests')]]} title="Request" />
-        <RequestView id={data.subject} address={data.address} />
-      </>
-    )
-  }
   const Subject = data.subject === '' ? undefined : subjects[data.section]
   if (Subject) return <Subject {...data} />
   return (
@@ -202,12 +205,12 @@ function PayBanner() {
   const { value } = useApi('getWallet', id === undefined ? undefined : { id })
   if (current === undefined || value === undefined) return null
   const isEmpty = (parseUsd(value.available) ?? 0n) <= 0n
-  if (!isEmpty && (parseUsd(value.balance) ?? 0n) >= (parseUsd(current.low_balance) ?? 0n)) return null
+  if (!isEmpty && (parseUsd(value.balance) ?? 0n) >= (parseUsd(current.low_balance ?? '0') ?? 0n)) return null
   const [state, effect] = isEmpty
     ? ['has no funds available.', 'Requests that cost money are refused with status 402.']
     : [
-        `has ${usdText(value.available)} left,`,
-        `which is less than ${usdText(current.low_balance)}. Requests are refused once it is used up.`,
+        `has ${amountText(value.available)} left,`,
+        `which is less than ${amountText(current.low_balance ?? '0')}. Requests are refused once it is used up.`,
       ]
   return (
     <Banner action={<a href={to('wallet')}>Billing</a>}>

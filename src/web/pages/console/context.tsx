@@ -5,12 +5,12 @@ import { type ComponentChildren, createContext } from 'preact'
 import { useContext, useEffect, useState } from 'preact/hooks'
 import type { OperationName } from '../../../api/endpoints.ts'
 import { isoTime, systemClock } from '../../../kernel/clock.ts'
-import { headlineUsd, usdText } from '../../catalog/format.ts'
+import { spanText, usdText } from '../../catalog/format.ts'
 import { allWorkspaces, may, sectionPath, type Viewer, workspaceCookie } from '../../page-data.ts'
-import type { Workspace } from '../api.ts'
-import { Button, Menu, Skeleton } from '../components.tsx'
+import type { AnswerOf, Workspace } from '../api.ts'
+import { Amount, Button, Menu, Skeleton } from '../components.tsx'
 import { Field } from '../form.tsx'
-import { useApi } from '../hooks.ts'
+import { useApi, useTimeout } from '../hooks.ts'
 import { Icon } from '../icons.tsx'
 import { emptyState } from './components.tsx'
 import { navigate, usePlace } from './navigation.ts'
@@ -45,6 +45,9 @@ export interface Workspaces {
   /** null = all workspaces; the id of an unknown one. */
   nameOf(id: string | null): string
   choose(id: string): void
+  /** Of the current workspace; undefined = not loaded yet, or not for the viewer. */
+  readonly wallet: AnswerOf<'getWallet'> | undefined
+  reloadWallet(): void
 }
 
 const WorkspaceContext = createContext<Workspaces>({
@@ -54,9 +57,12 @@ const WorkspaceContext = createContext<Workspaces>({
   isDecided: false,
   nameOf: String,
   choose() {},
+  wallet: undefined,
+  reloadWallet() {},
 })
 
 const yearSeconds = 31_536_000
+const walletPollMs = 60_000
 
 export function WorkspaceProvider({ children }: Children) {
   const { value, error } = useApi('listWorkspaces', { query: { limit: 200 } })
@@ -69,12 +75,21 @@ export function WorkspaceProvider({ children }: Children) {
   const workspaces = value?.data
   const chosen = workspaces?.find((workspace) => workspace.id === scope)
   const current = chosen ?? (workspaces?.length === 1 ? workspaces[0] : undefined)
+  const may = useMay()
+  const payer = current && may('getWallet', current.id) ? current.id : undefined
+  const {
+    value: wallet,
+    reload: reloadWallet,
+    isLoading,
+  } = useApi('getWallet', payer === undefined ? undefined : { id: payer })
+  // Requests are charged all the time.
+  useTimeout(reloadWallet, payer === undefined || isLoading ? undefined : walletPollMs)
   // After an error the page's own calls most likely fail too, and say why.
   const isDecided = value !== undefined || error !== undefined
   const nameOf = (id: string | null) =>
     id === null ? 'all workspaces' : (workspaces?.find((workspace) => workspace.id === id)?.name ?? id)
   return (
-    <WorkspaceContext.Provider value={{ workspaces, chosen, current, isDecided, nameOf, choose }}>
+    <WorkspaceContext.Provider value={{ workspaces, chosen, current, isDecided, nameOf, choose, wallet, reloadWallet }}>
       {children}
     </WorkspaceContext.Provider>
   )
@@ -86,11 +101,8 @@ export function useWorkspaces(): Workspaces {
 
 /** The workspace and what it can spend, and a menu of the others. */
 export function WorkspaceMenu() {
-  const { workspaces = [], chosen, current, choose } = useWorkspaces()
+  const { workspaces = [], chosen, choose, wallet } = useWorkspaces()
   const { isOperator } = useViewer()
-  const may = useMay()
-  const payer = current && may('getWallet', current.id) ? current.id : undefined
-  const wallet = useApi('getWallet', payer === undefined ? undefined : { id: payer }).value
   const items = workspaces.map(({ id, name }) => ({
     label: name,
     isChosen: id === chosen?.id,
@@ -111,9 +123,7 @@ export function WorkspaceMenu() {
       </span>
       <span class="workspace-name">{chosen?.name ?? 'All workspaces'}</span>
       {wallet && (
-        <span class="workspace-balance" title={`Available: ${usdText(wallet.available)}`}>
-          {headlineUsd(wallet.available)}
-        </span>
+        <Amount usd={wallet.available} look="workspace-balance" title={`Available: ${usdText(wallet.available)}`} />
       )}
       <Icon name="switch" size={14} />
     </Menu>
@@ -210,45 +220,40 @@ export function Moment({ at, isDay = false }: { readonly at: string; readonly is
 
 interface TimeFieldProps {
   readonly label: string
-  readonly at: number
+  /** undefined = none is given. */
+  readonly at: number | undefined
   onChange(iso: string): void
+  /** Absent = it cannot be emptied. */
+  onClear?(): void
 }
 
 /** A time in the viewer's zone, without seconds. */
-export function TimeField({ label, at, onChange }: TimeFieldProps) {
+export function TimeField({ label, at, onChange, onClear }: TimeFieldProps) {
   const isUtc = useContext(ZoneContext).zone === 'utc'
-  const offsetMs = isUtc ? 0 : new Date(at).getTimezoneOffset() * 60_000
+  const offsetMs = isUtc || at === undefined ? 0 : new Date(at).getTimezoneOffset() * 60_000
   const change = ({ currentTarget: { value } }: { readonly currentTarget: HTMLInputElement }) => {
     if (value !== '') onChange(new Date(isUtc ? `${value}Z` : value).toISOString())
+    else onClear?.()
   }
   return (
     <Field
       label={label}
       isWide
-      value={isoTime(at - offsetMs).slice(0, 16)}
+      value={at === undefined ? '' : isoTime(at - offsetMs).slice(0, 16)}
       attributes={{ type: 'datetime-local', onChange: change }}
       onChange={() => {}}
     />
   )
 }
 
-const spans = [
-  // An expiry in 90 days is still counted in days.
-  { unit: 'month', ms: 30.44 * 86_400_000, fromMs: 120 * 86_400_000 },
-  { unit: 'day', ms: 86_400_000, fromMs: 86_400_000 },
-  { unit: 'hour', ms: 3_600_000, fromMs: 3_600_000 },
-  { unit: 'minute', ms: 60_000, fromMs: 60_000 },
-] as const
-
-/** `2 minutes ago`, `in 30 days`, `in 7 months`, or `just now` below a minute. */
+/** `2 min ago`, `in 30 days`, `in 7 months`, or `just now` below a minute. */
 export function Ago({ at }: { readonly at: string }) {
   const { moment, zoneName } = useTimeFormats()
   const distance = Date.parse(at) - systemClock.now()
-  const span = spans.find(({ fromMs }) => Math.abs(distance) >= fromMs)
-  const formatter = new Intl.RelativeTimeFormat('en', { numeric: 'always' })
+  const span = spanText(Math.abs(distance))
   return (
     <time dateTime={at} title={`${moment(at)} ${zoneName}`}>
-      {span ? formatter.format(Math.trunc(distance / span.ms), span.unit) : 'just now'}
+      {Math.abs(distance) < 60_000 ? 'just now' : distance < 0 ? `${span} ago` : `in ${span}`}
     </time>
   )
 }

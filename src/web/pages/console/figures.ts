@@ -23,14 +23,74 @@ export function isoTimeOf(text: string): string {
   return time >= 0 && time <= lastTime ? new Date(time).toISOString() : ''
 }
 
+export const ranges = [
+  { value: '24h', label: 'Last 24 hours', days: 1 },
+  { value: '7d', label: 'Last 7 days', days: 7 },
+  { value: '30d', label: 'Last 30 days', days: 30 },
+] as const
+
+/** Months in UTC, as spend limits and statements count them. */
+export const monthRanges = [
+  { value: 'month', label: 'This month (UTC)' },
+  { value: 'last-month', label: 'Last month (UTC)' },
+] as const
+
+export interface UsagePeriod {
+  readonly from: number
+  readonly to: number
+  /** What it is compared with. */
+  readonly before: { readonly from: number; readonly to: number; readonly name: string }
+}
+
+/** Of one of the ranges; any other text is the first one. */
+export function usagePeriod(range: string, now: number): UsagePeriod {
+  const [month, last, earlier] = [0, 1, 2].map((back) => monthStart(now, back)) as [number, number, number]
+  if (range === 'last-month') {
+    return { from: last, to: month, before: { from: earlier, to: last, name: 'the month before' } }
+  }
+  if (range === 'month') {
+    // At least a millisecond, for the moment in which a month begins.
+    const elapsed = Math.max(1, now - month)
+    const to = Math.min(month, last + elapsed)
+    return { from: month, to: month + elapsed, before: { from: last, to, name: 'the same days of last month' } }
+  }
+  const { days } = ranges.find(({ value }) => value === range) ?? ranges[0]
+  return withPeriodBefore(now - days * dayMs, now)
+}
+
+export function withPeriodBefore(from: number, to: number): UsagePeriod {
+  return { from, to, before: { from: from - (to - from), to: from, name: 'the period before' } }
+}
+
+export const marginRanges = [
+  ...[7, 30, 90].map((days) => ({ value: `${days}d`, label: `Last ${days} days (UTC)`, days })),
+  ...monthRanges,
+]
+
+/** Whole days in UTC, and today so far. */
+export function marginPeriod(range: string, now: number): { readonly from: number; readonly to: number } {
+  if (monthRanges.some(({ value }) => value === range)) return usagePeriod(range, now)
+  const days = marginRanges.flatMap((each) => ('days' in each && each.value === range ? [each.days] : []))[0] ?? 30
+  return { from: now - (now % dayMs) - (days - 1) * dayMs, to: now }
+}
+
+/** In UTC; `back` months before that of `at`. */
+export function monthStart(at: number, back = 0): number {
+  const date = new Date(at)
+  return Date.UTC(date.getUTCFullYear(), date.getUTCMonth() - back, 1)
+}
+
+/** USD at the end of the month: what is spent so far, and the rest of the month at the rate. */
+export function forecastOf(spent: string, { perDay }: SpendRate, now: number): string {
+  return (Number(spent) + (perDay * (monthStart(now, -1) - now)) / dayMs).toFixed(2)
+}
+
 /** In the order in which pages list them. */
 export const limitKinds = [
   { name: 'requests_per_minute', label: 'Requests per minute', kind: 'whole', unit: ' requests/min' },
-  { name: 'tokens_per_minute', label: 'Tokens per minute', kind: 'whole', unit: ' tokens/min' },
-  { name: 'concurrent_requests', label: 'Concurrent requests', kind: 'whole', unit: ' concurrent' },
+  { name: 'spend_per_month', label: 'Spend per month (UTC), USD', kind: 'decimal', unit: '/month' },
   { name: 'spend_per_day', label: 'Spend per day (UTC), USD', kind: 'decimal', unit: '/day' },
   { name: 'spend_per_week', label: 'Spend per week (from Monday, UTC), USD', kind: 'decimal', unit: '/week' },
-  { name: 'spend_per_month', label: 'Spend per month (UTC), USD', kind: 'decimal', unit: '/month' },
   {
     name: 'starts_at',
     label: 'Spend limits start on (UTC)',
@@ -38,6 +98,8 @@ export const limitKinds = [
     unit: '',
     hint: 'Empty = they apply at once.',
   },
+  { name: 'tokens_per_minute', label: 'Tokens per minute', kind: 'whole', unit: ' tokens/min' },
+  { name: 'concurrent_requests', label: 'Concurrent requests', kind: 'whole', unit: ' concurrent' },
   ...(['day', 'week', 'month'] as const).map((period) => ({
     name: `user_spend_per_${period}` as const,
     label: `Spend of each end user per ${period}, USD`,
@@ -47,11 +109,13 @@ export const limitKinds = [
   ...(['day', 'week', 'month'] as const).map((period) => ({
     name: `tag_spend_per_${period}` as const,
     label: `Spend by tag per ${period}, USD`,
-    kind: 'pairs' as const,
+    kind: 'tags' as const,
     unit: `/${period}`,
-    hint: 'One tag per line, with its amount: team=web=100.00',
   })),
 ] as const satisfies readonly { name: keyof Limits; label: string; kind: string; unit: string; hint?: string }[]
+
+/** In forms the first two are in view; the others are under a fold. */
+export const limitRows = limitKinds.map((row, at) => ({ ...row, isFolded: at > 1 }))
 
 export type LimitName = (typeof limitKinds)[number]['name']
 
@@ -67,6 +131,27 @@ export function limitText(name: LimitName, value: LimitValue): string {
       .join(', ')
   }
   return `${typeof value === 'string' ? usdText(value) : exactCount(value)}${unit}`
+}
+
+type FurtherLimit = NonNullable<Limits['spend_limits']>[number]
+
+/** `group:design acme/* $500.00/month` */
+function furtherText({ subject = 'all', models, window, limit }: FurtherLimit): string {
+  return [subject, models, `${usdText(limit)}/${window}`].filter((part) => part != null).join(' ')
+}
+
+/** Spend limits that are in no field of their own: of people, groups, models and the last hours or days. */
+export function furtherLimits(holders: readonly LimitHolder[]) {
+  return holders.flatMap(({ who, limits, spend = [] }) =>
+    (limits.spend_limits ?? []).map((limit) => {
+      const { subject = 'all', models, window } = limit
+      const state = spend.find(
+        (each) =>
+          each.period === window && (each.subject ?? 'all') === subject && each.models === (models ?? undefined),
+      )
+      return { text: furtherText(limit), who, state }
+    }),
+  )
 }
 
 export interface LimitHolder {
@@ -93,7 +178,8 @@ export function effectiveLimits(holders: readonly LimitHolder[]): readonly Effec
     for (const { who, limits, spend } of holders) {
       const value = limits[name]
       if (value === undefined || value === null || name === 'starts_at') continue
-      const state = spend?.find(({ period }) => name === `spend_per_${period}`)
+      const ofAll = spend?.filter(({ subject, models }) => subject === undefined && models === undefined)
+      const state = ofAll?.find(({ period }) => name === `spend_per_${period}`)
       if (typeof value === 'object') ofTags.push({ name, value, who })
       else if (!tightest || sizeOf(value) < sizeOf(tightest.value)) tightest = { name, value, who, state }
     }
@@ -238,7 +324,8 @@ function limitsText(limits: Readonly<Record<string, unknown>>): string {
     const isLimit = typeof value === 'number' || typeof value === 'string' || isRecord(value)
     return isLimit ? [limitText(name, value as LimitValue)] : []
   })
-  return texts.join(', ') || 'no limits'
+  const further = Array.isArray(limits.spend_limits) ? limits.spend_limits.map(furtherText) : []
+  return [...texts, ...further].join(', ') || 'no limits'
 }
 
 /** Per million tokens. */

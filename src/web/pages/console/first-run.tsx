@@ -199,7 +199,7 @@ function FirstAnswer({ call, onDone }: { readonly call: FirstCall; onDone(): voi
         <strong>This secret is shown only once.</strong> Copy it now.
       </p>
       <CodeBlock title={`Secret of ${apiKey.name}`} what="secret" code={apiKey.secret} />
-      <AnswerCard id={model} isNamed call={answer} isInDialog />
+      <AnswerCard id={model} call={answer} isInDialog />
       <div class="sheet-foot row">
         <Button onClick={finish}>Done, I have copied it</Button>
         <Button look="quiet" disabled={answer.isRunning} onClick={run}>

@@ -3,13 +3,12 @@
 // one key. A secret is shown once, in the dialog that follows its creation.
 
 import { useState } from 'preact/hooks'
+import type { StatusLevel } from '../../../api/route-state.ts'
 import { isReached } from '../../../api/spend-state.ts'
 import { isoTime, systemClock } from '../../../kernel/clock.ts'
 import { allowsModel, createAllowlist } from '../../../tenancy/allowlist.ts'
-import { isEmbedder, usableEntries } from '../../catalog/entry.ts'
-import { usdText } from '../../catalog/format.ts'
+import { isEmbedder } from '../../catalog/entry.ts'
 import { snippetsFor } from '../../catalog/snippets.ts'
-import type { StatusLevel } from '../../catalog/status.ts'
 import { type ConsoleData, sectionPath, type WorkspacesData } from '../../page-data.ts'
 import {
   callApi,
@@ -20,10 +19,11 @@ import {
   type RequestItem,
   type Workspace,
 } from '../api.ts'
-import { Button, CodeBlock, CopyButton, ErrorNotice, Facts, Status, Tabs } from '../components.tsx'
+import { CodeChoice } from '../code-choice.tsx'
+import { Button, CodeBlock, CopyButton, ErrorNotice, Facts, Status } from '../components.tsx'
 import { Field } from '../form.tsx'
-import { useApi, useQuery, useTimeout } from '../hooks.ts'
-import { type Column, DataTable } from '../table.tsx'
+import { type AddressQuery, useAddressQuery, useApi, useQuery, useTimeout } from '../hooks.ts'
+import { amountColumn, type Column } from '../table.tsx'
 import {
   type Action,
   Actions,
@@ -32,13 +32,15 @@ import {
   DetailHead,
   emptyState,
   exampleModel,
+  hasWords,
   helloBody,
+  LongTable,
   QueryView,
   RowMenu,
 } from './components.tsx'
 import { Ago, Moment, useMay, useWorkspaces } from './context.tsx'
-import { dayMs, limitKinds } from './figures.ts'
-import { holdersOf, LimitsDialog, LimitsList } from './limits.tsx'
+import { dayMs, limitRows } from './figures.ts'
+import { holdersOf, LimitsDialog, LimitsList, OwnLimits } from './limits.tsx'
 import { useConsolePath, useTitle } from './navigation.ts'
 import { FormDialog, OnceDialog, useOverlay } from './overlay.tsx'
 import { RecentRequests, UsageCard } from './usage-card.tsx'
@@ -59,7 +61,7 @@ function isSpent({ name, status }: Key): boolean {
   return name === playgroundKeyName && status !== 'active'
 }
 
-/** A few calls for each workspace, however many keys there are. Inactive keys come last. Without an id: of all workspaces. */
+/** A few calls for each workspace, however many keys there are. Without an id: of all workspaces. */
 export async function readKeys(
   id: string | undefined,
 ): Promise<{ projects: readonly Project[]; rows: readonly Row[] }> {
@@ -73,14 +75,16 @@ export async function readKeys(
   ])
   const rows = keys
     .filter((apiKey) => !isSpent(apiKey))
-    .sort((a, b) => Number(a.status !== 'active') - Number(b.status !== 'active'))
     .map((apiKey) => ({
       apiKey,
       workspace: workspaces.find((workspace) => workspace.id === apiKey.workspace_id),
       project: projects.find((project) => project.id === apiKey.project_id),
       request: requests.find(({ key_id }) => key_id === apiKey.id),
-      spent: stats?.groups.find((group) => group.id === apiKey.id)?.cost,
+      spent:
+        stats?.groups.find(({ id: key }) => key === apiKey.id)?.cost ??
+        (stats?.groups_left_off === 0 ? '0' : undefined),
     }))
+    .sort(byActivity)
   return { projects: projects.filter(({ archived_at: archived }) => archived === null), rows }
 }
 
@@ -115,11 +119,61 @@ function useKeyActions(address: string, reload: () => void): (apiKey: Key) => re
   }
 }
 
+const statusChoices = [
+  { value: '', label: 'All' },
+  { value: 'active', label: 'Active' },
+  { value: 'expired', label: 'Expired' },
+  { value: 'revoked', label: 'Revoked' },
+]
+
+const timeOf = (at: string | null | undefined) => (at == null ? 0 : Date.parse(at))
+
+/** Keys that are not active come last. */
+const byActivity = (a: Row, b: Row) => Number(a.apiKey.status !== 'active') - Number(b.apiKey.status !== 'active')
+
+/** The first one is the default. */
+const orders = [
+  {
+    value: '',
+    label: 'Newest',
+    // An id starts with the time of its creation.
+    compare: (a: Row, b: Row) => (a.apiKey.id > b.apiKey.id ? -1 : 1),
+  },
+  { value: 'name', label: 'Name', compare: (a: Row, b: Row) => a.apiKey.name.localeCompare(b.apiKey.name) },
+  {
+    value: 'used',
+    label: 'Last used',
+    compare: (a: Row, b: Row) => timeOf(lastUseOf(b.apiKey, b.request)) - timeOf(lastUseOf(a.apiKey, a.request)),
+  },
+  {
+    value: 'spend',
+    label: 'Spend this month',
+    compare: (a: Row, b: Row) => Number(b.spent ?? 0) - Number(a.spent ?? 0),
+  },
+] as const
+
+const filterNames = ['q', 'status', 'project', 'sort'] as const
+type KeyFilters = AddressQuery<(typeof filterNames)[number]>
+
+/** The keys that match, in the chosen order. */
+function shownKeys(rows: readonly Row[], { q, status, project, sort }: KeyFilters): readonly Row[] {
+  const { compare } = orders.find(({ value }) => value === sort) ?? orders[0]
+  return rows
+    .filter(({ apiKey, project: its }) => {
+      if (status !== '' && apiKey.status !== status) return false
+      if (project !== '' && apiKey.project_id !== project) return false
+      return hasWords(`${apiKey.name} ${apiKey.id} ${apiKey.last4} ${its?.name ?? ''}`, q)
+    })
+    .sort((a, b) => byActivity(a, b) || compare(a, b))
+}
+
 export function KeysView({ workspaceId, address }: WorkspacesData) {
   const query = useQuery(workspaceId ?? 'all', () => readKeys(workspaceId))
+  const [filters, change] = useAddressQuery(filterNames)
   const { open } = useOverlay()
   const may = useMay()
   const to = useConsolePath()
+  const labelOf = useProjectLabel()
   const showSecret = useSecretDialog(address, query.reload)
   const actionsOf = useKeyActions(address, query.reload)
   const actions: Column<Row> = {
@@ -159,27 +213,55 @@ export function KeysView({ workspaceId, address }: WorkspacesData) {
           )
         ) : (
           <>
-            {may('createKey', workspaceId) && (
-              <p>
+            <div class="controls">
+              <Field
+                label="Find a key"
+                value={filters.q}
+                attributes={{ type: 'search', placeholder: 'Name, project or last characters' }}
+                onChange={(q) => change({ q }, 'typing')}
+              />
+              <Field
+                label="Status"
+                value={filters.status}
+                options={statusChoices}
+                onChange={(status) => change({ status })}
+              />
+              <Field
+                label="Project"
+                value={filters.project}
+                options={[
+                  { value: '', label: 'All' },
+                  ...projects.map((project) => ({ value: project.id, label: labelOf(project) })),
+                ]}
+                onChange={(project) => change({ project })}
+              />
+              <Field label="Sort by" value={filters.sort} options={orders} onChange={(sort) => change({ sort })} />
+              {may('createKey', workspaceId) && (
                 <Button
                   onClick={() => open(<NewKeyDialog projects={projects} onDone={(made) => showSecret(made, true)} />)}
                 >
                   New key
                 </Button>
-              </p>
-            )}
-            <DataTable
+              )}
+            </div>
+            <LongTable
+              what="keys"
               caption="API keys"
               columns={columns}
-              rows={rows}
+              rows={shownKeys(rows, filters)}
               keyOf={({ apiKey }) => apiKey.id}
               hrefOf={({ apiKey }) => keyPath(apiKey)}
-              empty={emptyState(
-                'No keys yet',
-                may('createKey', workspaceId)
-                  ? 'Choose “New key” and enter a name. The key works at once.'
-                  : 'Members and admins of the workspace create keys here.',
-              )}
+              isDim={({ apiKey }) => apiKey.status !== 'active'}
+              empty={
+                rows.length > 0
+                  ? emptyState('No key matches', 'Search for something else, or choose another status or project.')
+                  : emptyState(
+                      'No keys yet',
+                      may('createKey', workspaceId)
+                        ? 'Choose “New key” and enter a name. The key works at once.'
+                        : 'Members and admins of the workspace create keys here.',
+                    )
+              }
             />
           </>
         )
@@ -210,7 +292,7 @@ export const keyColumns: readonly Column<Row>[] = [
     show: ({ apiKey }) => <span class="row-name">{apiKey.name}</span>,
     note: ({ apiKey, project }) => (
       <>
-        <code>…{apiKey.last4}</code> in {project?.name ?? 'a deleted project'}
+        <code class="nowrap">…{apiKey.last4}</code> in {project?.name ?? 'a deleted project'}
       </>
     ),
   },
@@ -221,9 +303,9 @@ export const keyColumns: readonly Column<Row>[] = [
       if (revoked_at !== null) return <Ago at={revoked_at} />
       if (expires_at === null) return null
       return (
-        <>
+        <span class="nowrap">
           {status === 'expired' ? 'since' : 'expires'} <Moment at={expires_at} isDay />
-        </>
+        </span>
       )
     },
   },
@@ -235,20 +317,15 @@ export const keyColumns: readonly Column<Row>[] = [
     },
     note: ({ request }) => request?.client && <span title={request.client}>by {shortClient(request.client)}</span>,
   },
-  {
-    label: 'This month',
-    isNumber: true,
-    show: ({ spent }) => (spent === undefined ? <span class="muted">–</span> : usdText(spent)),
-    // Against the key's own limit; other keys spend from those of project and workspace too.
-    note: ({ apiKey: { limits } }) => limits.spend_per_month && `of ${usdText(limits.spend_per_month)}`,
-  },
+  amountColumn('This month', ({ spent }) => spent ?? null),
   {
     label: 'Limits',
-    show: ({ apiKey, project, workspace }) => <LimitsList holders={holdersOf(apiKey, project, workspace)} />,
+    show: ({ apiKey, project, workspace }) => <OwnLimits holders={holdersOf(apiKey, project, workspace)} />,
   },
   {
     label: 'Models',
-    show: ({ apiKey: { models } }) => (models === null ? 'all project models' : <code>{models.join(', ')}</code>),
+    show: ({ apiKey: { models } }) =>
+      models === null ? <span class="muted">all</span> : <code>{models.join(', ')}</code>,
     note: ({ apiKey: { sources } }) => sources && `from ${sources.join(', ')}`,
   },
 ]
@@ -264,6 +341,12 @@ function shortClient(client: string): string {
   return client.startsWith('Mozilla/') ? 'a browser' : client
 }
 
+/** With its workspace, where all are shown. */
+function useProjectLabel(): (project: Project) => string {
+  const { nameOf, current } = useWorkspaces()
+  return ({ name, workspace_id }) => (current ? name : `${nameOf(workspace_id)} / ${name}`)
+}
+
 interface NewKeyProps {
   /** At least one. */
   readonly projects: readonly Project[]
@@ -272,9 +355,7 @@ interface NewKeyProps {
 
 /** A name is enough; restrictions are optional and folded away. */
 function NewKeyDialog({ projects, onDone }: NewKeyProps) {
-  const { workspaces = [], current } = useWorkspaces()
-  const labelOf = ({ name, workspace_id }: Project) =>
-    current ? name : `${workspaces.find(({ id }) => id === workspace_id)?.name ?? workspace_id} / ${name}`
+  const labelOf = useProjectLabel()
   // Computed once, so that sending the form again sends the same.
   const [lifetimes] = useState(() => [
     { value: '', label: 'Never' },
@@ -285,7 +366,7 @@ function NewKeyDialog({ projects, onDone }: NewKeyProps) {
     <FormDialog
       title="New key"
       label="Create key"
-      fold="Limits, expiry and restrictions"
+      fold="More limits, expiry and restrictions"
       initial={{ project: projects[0]?.id ?? '' }}
       rows={[
         { name: 'name', label: 'Name', kind: 'name', hint: 'Who or what will use the key.', isRequired: true },
@@ -295,7 +376,7 @@ function NewKeyDialog({ projects, onDone }: NewKeyProps) {
           isRequired: true,
           options: projects.map((project) => ({ value: project.id, label: labelOf(project) })),
         },
-        ...limitKinds.map((row) => ({ ...row, isFolded: true })),
+        ...limitRows,
         { name: 'expires', label: 'Expires', options: lifetimes, isFolded: true },
         {
           name: 'expires_on',
@@ -558,12 +639,11 @@ function KeyFacts({ apiKey, project, workspace }: KeyOwners) {
 
 /** Code for one of the models that the key may call now, for each client. */
 function KeyCode({ apiKey, address }: Pick<KeyDetailsProps, 'apiKey' | 'address'>) {
-  const catalog = useApi('getCatalog', {}).value?.data
   const offered = useApi('listProjectModels', { id: apiKey.project_id }).value?.data
   const [chosen, setChosen] = useState('')
-  if (!catalog || !offered || apiKey.status !== 'active') return null
+  if (!offered || apiKey.status !== 'active') return null
   const lists = apiKey.models === null ? [] : [createAllowlist(apiKey.models)]
-  const models = usableEntries(catalog, offered).filter((model) => !isEmbedder(model) && allowsModel(lists, model.id))
+  const models = offered.filter((model) => !isEmbedder(model) && allowsModel(lists, model.id))
   const model = models.find(({ id }) => id === chosen) ?? exampleModel(models)
   if (!model) return null
   const snippets = snippetsFor({ address, modelId: model.id, maxOutputTokens: model.max_output_tokens ?? undefined })
@@ -579,21 +659,7 @@ function KeyCode({ apiKey, address }: Pick<KeyDetailsProps, 'apiKey' | 'address'
         />
       }
     >
-      <p class="hint">
-        Set <code>TOLLGATE_KEY</code> to the secret of this key.
-      </p>
-      <Tabs
-        name="Clients"
-        tabs={snippets.map(({ client, install, code }) => ({
-          label: client,
-          content: (
-            <>
-              {install !== '' && <CodeBlock code={install} what="install command" />}
-              <CodeBlock code={code} what={`code for ${client}`} />
-            </>
-          ),
-        }))}
-      />
+      <CodeChoice snippets={snippets} />
     </Card>
   )
 }

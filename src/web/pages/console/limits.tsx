@@ -3,11 +3,20 @@
 
 import { isReached, type SpendState, stateText } from '../../../api/spend-state.ts'
 import { systemClock } from '../../../kernel/clock.ts'
-import { usdText } from '../../catalog/format.ts'
+import { countOf, percentText } from '../../catalog/format.ts'
 import { callApi } from '../api.ts'
-import { Meter } from '../components.tsx'
+import { Amount, Meter } from '../components.tsx'
 import { bodyOf, pairLines, type Values } from '../form.tsx'
-import { effectiveLimits, type LimitHolder, type LimitName, type Limits, limitKinds, limitText } from './figures.ts'
+import {
+  effectiveLimits,
+  furtherLimits,
+  type LimitHolder,
+  type LimitName,
+  type Limits,
+  limitKinds,
+  limitRows,
+  limitText,
+} from './figures.ts'
 import { FormDialog } from './overlay.tsx'
 
 type Holder = Pick<LimitHolder, 'limits' | 'spend'>
@@ -28,17 +37,83 @@ function limitsOf({ limits, spend = [] }: Holder = { limits: {} }) {
 /** The limits in force. The first holder is the object itself, whose own limits need no owner beside them. */
 export function LimitsList({ holders }: { readonly holders: readonly LimitHolder[] }) {
   const limits = effectiveLimits(holders)
-  if (limits.length === 0) return <span class="muted">none</span>
+  const further = furtherLimits(holders)
+  if (limits.length + further.length === 0) return <span class="muted">none</span>
   return (
     <ul class="plain limits">
       {limits.map(({ name, value, who, state }) => (
         <li key={`${name} ${who}`}>
-          {state && `${usdText(state.spent)} of `}
+          {state && (
+            <>
+              <Amount usd={state.spent} /> of{' '}
+            </>
+          )}
           {limitText(name, value)} {who !== holders[0]?.who && <small>by {who}</small>}
           {state && <SpendBar state={state} />}
         </li>
       ))}
+      {further.map(({ text, who, state }) => (
+        <li key={`${text} ${who}`}>
+          {state && (
+            <>
+              <Amount usd={state.spent} /> of{' '}
+            </>
+          )}
+          {text} {who !== holders[0]?.who && <small>by {who}</small>}
+          {state && <SpendBar state={state} />}
+        </li>
+      ))}
     </ul>
+  )
+}
+
+/** In a row: what the object itself is limited to on one line, and what applies to it from above folded into another. */
+export function OwnLimits({ holders: [own, ...above] }: { readonly holders: readonly LimitHolder[] }) {
+  const limits = own ? effectiveLimits([own]) : []
+  const inherited = above.flatMap((holder) => effectiveLimits([holder]))
+  const [further, furtherInherited] = [furtherLimits(own ? [own] : []), furtherLimits(above)]
+  const inheritedCount = inherited.length + furtherInherited.length
+  const ownCount = limits.length + further.length
+  return (
+    <>
+      {ownCount === 0 && inheritedCount === 0 && <span class="muted">none</span>}
+      {ownCount > 0 && (
+        <ul class="plain limits own-limits">
+          {limits.map(({ name, value, state }) => (
+            <li key={name} title={state && stateText(state, systemClock.now())}>
+              {state && (
+                <>
+                  <Amount usd={state.spent} /> of{' '}
+                </>
+              )}
+              {limitText(name, value)}
+            </li>
+          ))}
+          {further.map(({ text, state }) => (
+            <li key={text} title={state && stateText(state, systemClock.now())}>
+              {text}
+            </li>
+          ))}
+        </ul>
+      )}
+      {inheritedCount > 0 && (
+        <details class="inherited">
+          <summary>inherits {countOf(inheritedCount, 'limit')}</summary>
+          <ul class="plain">
+            {inherited.map(({ name, value, who }) => (
+              <li key={`${name} ${who}`}>
+                {limitText(name, value)} <small>by {who}</small>
+              </li>
+            ))}
+            {furtherInherited.map(({ text, who }) => (
+              <li key={`${text} ${who}`}>
+                {text} <small>by {who}</small>
+              </li>
+            ))}
+          </ul>
+        </details>
+      )}
+    </>
   )
 }
 
@@ -48,7 +123,7 @@ export function SpendBar({ state }: { readonly state: SpendState }) {
   const share = Number(spent) / Number(limit)
   return (
     <span class={isReached(state) ? 'spend-bar error' : 'spend-bar'}>
-      <Meter share={share} name={`${Math.floor(Math.min(1, share) * 100)} % of the limit spent`} />
+      <Meter share={share} name={`${percentText(Math.min(1, share))} of the limit spent`} />
       <small>{stateText(state, systemClock.now())}</small>
     </span>
   )
@@ -63,7 +138,9 @@ export interface LimitsDialogProps {
 const operations = { key: 'putKeyLimits', project: 'putProjectLimits', workspace: 'putWorkspaceLimits' } as const
 
 export function LimitsDialog({ kind, holder: { id, name, limits }, onDone }: LimitsDialogProps) {
-  const put = (body: Limits) => callApi(operations[kind], { id, body })
+  // The form has no fields for these, and saving must not remove them.
+  const { spend_limits } = limits
+  const put = (body: Limits) => callApi(operations[kind], { id, body: { ...body, spend_limits } })
   const before = Object.fromEntries(
     limitKinds.map(({ name: limit }) => {
       const value = limits[limit] ?? ''
@@ -73,7 +150,8 @@ export function LimitsDialog({ kind, holder: { id, name, limits }, onDone }: Lim
   return (
     <FormDialog
       title={`Limits of ${kind} ${name}`}
-      rows={limitKinds}
+      rows={limitRows}
+      fold="More limits"
       initial={before}
       label="Save limits"
       intro="Leave a field empty for no limit. The tightest limit of key, project and workspace applies, from the next request. Limits of end users and tags apply to requests that name them."
@@ -90,9 +168,11 @@ export function LimitsDialog({ kind, holder: { id, name, limits }, onDone }: Lim
 function LimitsDiff({ before, after }: { readonly before: Values; readonly after: Values }) {
   const shown = (values: Values, name: LimitName) => {
     const limit = bodyOf(limitKinds, values)[name]
+    // Not a number: the form says so when it is sent.
+    if (Number.isNaN(limit)) return values[name]
     return limit === undefined ? 'no limit' : limitText(name, limit)
   }
-  const changes = limitKinds.filter(({ name }) => before[name] !== after[name]?.trim())
+  const changes = limitKinds.filter(({ name }) => shown(before, name) !== shown(after, name))
   return (
     <ul class="plain diff inset" aria-label="Changes" aria-live="polite">
       {changes.length === 0 && <li class="muted">No changes yet.</li>}

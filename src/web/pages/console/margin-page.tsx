@@ -1,87 +1,171 @@
 /** @jsxImportSource preact */
 // Prices and margin, for operators: what was earned, and the price lists by which workspaces pay.
 
-import { useState } from 'preact/hooks'
 import { isoTime } from '../../../kernel/clock.ts'
-import { exactCount, usdText } from '../../catalog/format.ts'
+import { countOf, exactCount, percentText } from '../../catalog/format.ts'
+import { marginQuery } from '../../first-calls.ts'
 import type { WorkspacesData } from '../../page-data.ts'
-import { type AnswerOf, callApi, type ItemOf } from '../api.ts'
+import { type AnswerOf, callApi, type ItemOf, withQuery } from '../api.ts'
+import { Amount, Percent } from '../components.tsx'
 import { Field } from '../form.tsx'
-import { useApi, useList } from '../hooks.ts'
-import { type Column, DataTable } from '../table.tsx'
+import { useAddressQuery, useApi, useList } from '../hooks.ts'
+import { amountColumn, type Column, DataTable } from '../table.tsx'
 import { actionsColumn, Card, emptyState, ListView, LongRead, QueryView, Section, Tiles } from './components.tsx'
 import { useWorkspaces } from './context.tsx'
-import { dayMs } from './figures.ts'
+import { dayMs, marginRanges } from './figures.ts'
+import { navigate, useConsolePath } from './navigation.ts'
 import { FormDialog, useOverlay } from './overlay.tsx'
+import { UsageChart } from './usage-chart.tsx'
+import { axisText, metricText, startsOf } from './usage-explorer.tsx'
 
 type Margin = AnswerOf<'getMargin'>
 type Group = Margin['groups'][number]
 type PriceList = ItemOf<'listPriceLists'>
 
-const periods = [7, 30, 90].map((days) => ({ value: String(days), label: `Last ${days} days` }))
-const groupings = ['day', 'workspace', 'model', 'provider', 'route'].map((value) => ({ value, label: value }))
+const groupings = ['day', 'workspace', 'model', 'provider', 'route'].map((value) => ({
+  value,
+  label: capitalized(value),
+}))
 
 export function MarginView({ workspaceId, now }: WorkspacesData) {
-  const [days, setDays] = useState('30')
-  const [by, setBy] = useState('day')
-  const from = isoTime(now - Number(days) * dayMs)
-  const wanted = { from, group_by: by, workspace_id: workspaceId }
-  const query = useApi('getMargin', { query: wanted }, { keepPrevious: true })
+  const [query, change] = useAddressQuery(['range', 'by'])
+  const range = marginRanges.find(({ value }) => value === query.range)?.value ?? '30d'
+  const by = groupings.find(({ value }) => value === query.by)?.value ?? 'day'
+  const wanted = marginQuery(range, now, by, workspaceId)
+  const report = useApi('getMargin', { query: wanted }, { keepPrevious: true })
   return (
     <>
-      <div class="row">
-        <Field label="Time range" value={days} options={periods} onChange={setDays} />
-        <Field label="Group by" value={by} options={groupings} onChange={setBy} />
+      <div class="controls">
+        <Field
+          label="Time range"
+          value={range}
+          options={marginRanges.map(({ value, label }) => ({ value, label }))}
+          onChange={(next) => change({ range: next })}
+        />
+        <Field label="Group by" value={by} options={groupings} onChange={(next) => change({ by: next })} />
       </div>
-      <LongRead query={query} estimate={{ report: 'margin', ...wanted }} />
-      <QueryView what="the margin" query={query}>
-        {({ total, groups, groups_left_off }) => (
-          <>
-            <Tiles
-              tiles={[
-                { label: 'Charged', value: usdText(total.charged), note: `${exactCount(total.requests)} requests` },
-                { label: 'Provider cost', value: usdText(total.upstream_cost), note: 'at the cost of the routes' },
-                { label: 'Margin', value: usdText(total.margin), note: shareOf(total) },
-              ]}
-            />
-            {total.requests_without_cost > 0 && (
-              <p class="hint">
-                The margin leaves out {exactCount(total.requests_without_cost)} requests, charged{' '}
-                {usdText(total.charged_without_cost)}, on routes without a known cost. Set <code>cost</code> of the
-                route in the configuration file.
-              </p>
-            )}
-            <DataTable
-              caption={`Margin by ${by}`}
-              columns={marginColumns(by)}
-              rows={groups}
-              keyOf={({ values }) => values.join(' ')}
-              empty={emptyState('No requests in this period', 'Requests that were charged appear here.')}
-            />
-            {groups_left_off > 0 && <p class="hint">{exactCount(groups_left_off)} more are not shown.</p>}
-          </>
-        )}
+      <LongRead query={report} estimate={{ report: 'margin', ...wanted }} />
+      <QueryView what="the margin" query={report}>
+        {(margin) => <Report margin={margin} by={by} />}
       </QueryView>
       <PriceLists />
     </>
   )
 }
 
-/** Of the charges whose cost is known. */
-function shareOf({ charged, charged_without_cost, margin }: Margin['total']): string {
+function Report({ margin, by }: { readonly margin: Margin; readonly by: string }) {
+  const { total, groups, groups_left_off: leftOff } = margin
+  const share = shareOf(total)
+  return (
+    <>
+      <Tiles
+        tiles={[
+          { label: 'Charged', value: <Amount usd={total.charged} />, note: countOf(total.requests, 'request') },
+          {
+            label: 'Provider cost',
+            value: <Amount usd={total.upstream_cost} />,
+            note: 'what providers bill for the answers',
+          },
+          {
+            label: 'Failed attempts',
+            value: <Amount usd={total.failed_cost} />,
+            note: 'what providers probably bill for attempts without an answer',
+          },
+          {
+            label: 'Margin',
+            value: <Amount usd={total.margin} />,
+            note: share === null ? 'no charges with a known cost' : `${percentText(share)} of charges`,
+          },
+        ]}
+      />
+      {total.requests_without_cost > 0 && (
+        <p class="hint">
+          The margin leaves out {countOf(total.requests_without_cost, 'request')}, charged{' '}
+          <Amount usd={total.charged_without_cost} />, on routes without a known cost. Set <code>cost</code> of the
+          route in the configuration file.
+        </p>
+      )}
+      {by === 'day' && groups.length > 0 && <MarginChart margin={margin} />}
+      <div class="table-box">
+        <DataTable
+          class="data-table summary-table"
+          caption={`Margin by ${by}, ${by === 'day' ? 'newest' : 'most expensive'} first`}
+          columns={marginColumns(by)}
+          rows={by === 'day' ? groups.toReversed() : groups}
+          keyOf={({ values }) => values.join(' ')}
+          empty={emptyState('No requests in this period', 'Requests that were charged appear here.')}
+        />
+      </div>
+      {leftOff > 0 && <p class="hint">{exactCount(leftOff)} more are not shown.</p>}
+    </>
+  )
+}
+
+const shortDay = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', timeZone: 'UTC' })
+
+/** What was charged and what it cost, by day in UTC. */
+function MarginChart({ margin: { from, to, groups } }: { readonly margin: Margin }) {
+  const period = { from: Date.parse(from), to: Date.parse(to) }
+  const starts = startsOf(period.from, period.to, dayMs, 0)
+  const byDay = new Map(groups.map((group) => [group.values[0], group]))
+  const dayOf = (start: number) => isoTime(start).slice(0, 10)
+  const valuesOf = (name: 'charged' | 'upstream_cost') =>
+    starts.map((start) => Number(byDay.get(dayOf(start))?.[name] ?? 0))
+  const open = (start: number) =>
+    navigate(withQuery('/console/requests', { from: isoTime(start), to: isoTime(start + dayMs) }))
+  return (
+    <figure class="chart card stack">
+      <ul class="plain row legend">
+        <li class="series-1">
+          <span>Charged</span>
+        </li>
+        <li class="series-2">
+          <span>Provider cost</span>
+        </li>
+      </ul>
+      <div class="small-chart">
+        <UsageChart
+          {...period}
+          starts={starts}
+          stepMs={dayMs}
+          series={[
+            { label: 'Charged', values: valuesOf('charged') },
+            { label: 'Provider cost', values: valuesOf('upstream_cost') },
+          ]}
+          isStacked={false}
+          before={undefined}
+          text={(value) => metricText('spend', value)}
+          axisText={(value) => axisText('spend', value)}
+          when={(start) => shortDay.format(start)}
+          onOpen={open}
+        />
+      </div>
+    </figure>
+  )
+}
+
+/** Of the charges whose cost is known; null = there are none. */
+function shareOf({ charged, charged_without_cost, margin }: Omit<Margin['total'], 'requests'>): number | null {
   const known = Number(charged) - Number(charged_without_cost)
-  return known > 0 ? `${((100 * Number(margin)) / known).toFixed(1)} % of charges` : 'no charges with a known cost'
+  return known > 0 ? Number(margin) / known : null
+}
+
+function capitalized(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1)
 }
 
 const marginColumns = (by: string): readonly Column<Group>[] => [
   {
-    label: by === 'day' ? 'Day (UTC)' : by.charAt(0).toUpperCase() + by.slice(1),
-    show: ({ values, names }) => names[0] ?? values[0] ?? 'none',
+    label: by === 'day' ? 'Day (UTC)' : capitalized(by),
+    isWhole: by === 'day',
+    show: ({ values, names }) => names[0] ?? values[0] ?? `(no ${by})`,
   },
+  amountColumn('Charged', ({ charged }) => charged),
+  amountColumn('Provider cost', ({ upstream_cost }) => upstream_cost),
+  amountColumn('Failed attempts', ({ failed_cost }) => failed_cost),
+  amountColumn('Margin', ({ margin }) => margin),
+  { label: 'Margin rate', isNumber: true, show: (group) => <Percent share={shareOf(group)} /> },
   { label: 'Requests', isNumber: true, show: ({ requests }) => exactCount(requests) },
-  { label: 'Charged', isNumber: true, show: ({ charged }) => usdText(charged) },
-  { label: 'Provider cost', isNumber: true, show: ({ upstream_cost }) => usdText(upstream_cost) },
-  { label: 'Margin', isNumber: true, show: ({ margin }) => usdText(margin) },
 ]
 
 function PriceLists() {
@@ -89,6 +173,7 @@ function PriceLists() {
   const paying = useApi('getWorkspace', chosen && { id: chosen.id })
   const lists = useList('listPriceLists', {})
   const { open, ask } = useOverlay()
+  const to = useConsolePath()
   const onDone = () => {
     lists.reload()
     paying.reload()
@@ -106,8 +191,8 @@ function PriceLists() {
     })
   const columns: readonly Column<PriceList>[] = [
     { label: 'Price list', show: ({ name }) => <span class="row-name">{name}</span> },
-    { label: 'Markup', isNumber: true, show: ({ markup_percent }) => `${markup_percent} %` },
-    { label: 'Explicit prices', show: ({ prices }) => Object.keys(prices).join(', ') || 'none' },
+    { label: 'Markup', isNumber: true, show: ({ markup_percent }) => markupText(markup_percent) },
+    { label: 'Prices of its own', isNumber: true, show: ({ prices }) => exactCount(Object.keys(prices).length) },
     { label: 'Workspaces', isNumber: true, show: ({ workspaces }) => exactCount(workspaces) },
     actionsColumn((list) => [
       { label: 'Change', name: `Change ${list.name}`, run: () => open(<ListDialog {...{ list, onDone }} />) },
@@ -145,17 +230,21 @@ function PriceLists() {
           caption="Price lists"
           columns={columns}
           keyOf={({ name }) => name}
+          hrefOf={({ name }) => to(`margin/${name}`)}
           empty={emptyState(
             'No price lists',
             'All workspaces pay the prices of the catalog. A list adds a markup to them, or a discount.',
           )}
         />
-        <p class="hint">
-          Set the price of a single model in a list with <code>tollgate prices set MODEL --list NAME</code>.
-        </p>
+        {lists.items.length > 0 && <p class="hint">Open a list to see and change the price of each model.</p>}
       </Section>
     </>
   )
+}
+
+/** `+15 %`, `-10 %` */
+export function markupText(percent: string): string {
+  return `${percent.startsWith('-') ? `−${percent.slice(1)}` : `+${percent}`} %`
 }
 
 interface ListDialogProps {
@@ -164,7 +253,7 @@ interface ListDialogProps {
   onDone(): void
 }
 
-function ListDialog({ list, onDone }: ListDialogProps) {
+export function ListDialog({ list, onDone }: ListDialogProps) {
   return (
     <FormDialog
       title={list ? `Change ${list.name}` : 'New price list'}
@@ -177,27 +266,32 @@ function ListDialog({ list, onDone }: ListDialogProps) {
           label: 'Name',
           isRequired: true,
           hint: 'Lower-case letters, digits and hyphens.',
-          attributes: { readOnly: list !== undefined },
+          attributes: {
+            readOnly: list !== undefined,
+            pattern: '[a-z0-9\\-]{1,40}',
+            title: 'Enter at most 40 lower-case letters, digits and hyphens.',
+          },
         },
         {
           name: 'markup_percent',
           label: 'Markup on the catalog prices, in percent',
           isRequired: true,
           hint: 'With at most two decimals; -10 is a discount of 10 %.',
+          attributes: { pattern: '-?[0-9]+([.][0-9]{1,2})?', title: 'Enter a percentage such as 15 or -10.' },
         },
         {
-          name: 'below_cost',
+          name: 'allow_below_cost',
           label: 'Prices below the cost of a route',
           options: [
             { value: '', label: 'Refuse' },
-            { value: 'allow', label: 'Allow' },
+            { value: 'true', label: 'Allow' },
           ],
         },
       ]}
-      send={({ name, markup_percent, below_cost }) =>
+      send={({ name, markup_percent, allow_below_cost }) =>
         callApi('putPriceList', {
           list: name,
-          body: { markup_percent, ...(below_cost === 'allow' && { allow_below_cost: true }) },
+          body: { markup_percent, ...(allow_below_cost === 'true' && { allow_below_cost: true }) },
         })
       }
       onDone={onDone}
@@ -224,7 +318,10 @@ function AssignDialog({ workspace, lists, onDone }: AssignDialogProps) {
           label: 'Prices',
           options: [
             { value: '', label: 'The catalog' },
-            ...lists.map(({ name, markup_percent }) => ({ value: name, label: `${name} (${markup_percent} %)` })),
+            ...lists.map(({ name, markup_percent }) => ({
+              value: name,
+              label: `${name} (${markupText(markup_percent)})`,
+            })),
           ],
         },
       ]}

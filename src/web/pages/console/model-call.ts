@@ -22,7 +22,11 @@ export interface PlaygroundRequest {
   readonly effort?: string | undefined
   /** Absent = no tool. */
   readonly tool?: Tool
+  /** A JSON Schema that the answer follows; absent = text. */
+  readonly schema?: Schema | undefined
 }
+
+export type Schema = Readonly<Record<string, unknown>>
 
 export interface ChatMessage {
   readonly role: 'user' | 'assistant'
@@ -36,7 +40,7 @@ export interface Tool {
   readonly name: string
   readonly description: string
   /** A JSON Schema. */
-  readonly parameters: Readonly<Record<string, unknown>>
+  readonly parameters: Schema
 }
 
 export interface ToolCall {
@@ -49,7 +53,6 @@ export interface ToolCall {
 export const imageTypes = ['image/png', 'image/jpeg', 'image/gif', 'image/webp']
 
 export interface PlaygroundAnswer {
-  readonly requestId: string
   /** An error inside the stream; empty = none. */
   readonly problem: string
 }
@@ -92,8 +95,11 @@ const imageParts: Readonly<Record<Surface, (text: string, images: readonly strin
   ],
 }
 
+/** Two of the APIs want a name for it. */
+const schemaName = 'answer'
+
 export function bodyOf(request: PlaygroundRequest): object {
-  const { surface, model, system = '', maxTokens, temperature, topP, effort, tool } = request
+  const { surface, model, system = '', maxTokens, temperature, topP, effort, tool, schema } = request
   const messages = request.messages.map(({ role, content, images = [] }) => ({
     role,
     content: images.length === 0 ? content : imageParts[surface](content, images),
@@ -109,7 +115,10 @@ export function bodyOf(request: PlaygroundRequest): object {
       stream: true,
       ...instructions,
       messages,
-      ...(effort && { thinking: { type: 'adaptive' }, output_config: { effort } }),
+      ...(effort && { thinking: { type: 'adaptive' } }),
+      ...((effort || schema) && {
+        output_config: { ...(effort && { effort }), ...(schema && { format: { type: 'json_schema', schema } }) },
+      }),
       ...(tools && { tools }),
     }
   }
@@ -125,6 +134,7 @@ export function bodyOf(request: PlaygroundRequest): object {
       ...instructions,
       input: messages.length === 1 && typeof messages[0]?.content === 'string' ? messages[0].content : messages,
       ...(effort && { reasoning: { effort, summary: 'auto' } }),
+      ...(schema && { text: { format: { type: 'json_schema', name: schemaName, schema, strict: false } } }),
       ...(tools && { tools }),
     }
   }
@@ -132,6 +142,7 @@ export function bodyOf(request: PlaygroundRequest): object {
   const options = {
     ...sampling,
     ...(effort && { reasoning_effort: effort }),
+    ...(schema && { response_format: { type: 'json_schema', json_schema: { name: schemaName, schema } } }),
     stream: true,
     stream_options: { include_usage: true },
   }
@@ -141,6 +152,10 @@ export function bodyOf(request: PlaygroundRequest): object {
 
 /** An answer as far as it has arrived. */
 export interface CallState {
+  /** Id of the model that was called; empty = none yet. */
+  readonly model: string
+  /** Empty until the response has begun. */
+  readonly requestId: string
   readonly text: string
   /** As far as the provider shows it. */
   readonly reasoning: string
@@ -157,7 +172,14 @@ export interface ModelCall extends CallState {
   clear(): void
 }
 
-export const idleCall: CallState = { text: '', reasoning: '', toolCalls: [], isRunning: false }
+export const idleCall: CallState = {
+  model: '',
+  requestId: '',
+  text: '',
+  reasoning: '',
+  toolCalls: [],
+  isRunning: false,
+}
 
 /** One request at a time and its answer as it streams in. */
 export function useModelCall(): ModelCall {
@@ -167,7 +189,7 @@ export function useModelCall(): ModelCall {
   const run = async (request: PlaygroundRequest) => {
     const abort = new AbortController()
     running.current = abort
-    setAnswer({ ...idleCall, isRunning: true })
+    setAnswer({ ...idleCall, model: request.model, isRunning: true })
     const outcome = await callModel(request, abort.signal, (part) =>
       setAnswer((before) => ({ ...before, ...part })),
     ).catch(() => {
@@ -188,7 +210,7 @@ export function useModelCall(): ModelCall {
 async function callModel(
   request: PlaygroundRequest,
   signal: AbortSignal,
-  onProgress: (answer: Pick<CallState, 'text' | 'reasoning' | 'toolCalls'>) => void,
+  onProgress: (answer: Partial<CallState>) => void,
 ): Promise<PlaygroundAnswer | ApiError> {
   const { path, headers } = surfaces[request.surface]
   const response = await fetch(path, {
@@ -198,6 +220,7 @@ async function callModel(
     credentials: 'omit',
     signal,
   })
+  onProgress({ requestId: response.headers.get('x-request-id') ?? '' })
   if (!response.ok || !response.body) return await apiErrorOf(response)
   let [text, reasoning, problem] = ['', '', '']
   const calls = new Map<number, ToolCall>()
@@ -209,7 +232,7 @@ async function callModel(
     problem = event.error?.message ?? event.response?.error?.message ?? problem
     onProgress({ text, reasoning, toolCalls: [...calls.values()] })
   }
-  return { requestId: response.headers.get('x-request-id') ?? '', problem }
+  return { problem }
 }
 
 /** The fields used of the surfaces' events. */

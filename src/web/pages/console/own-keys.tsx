@@ -7,7 +7,7 @@ import { useEffect, useState } from 'preact/hooks'
 import { type AnswerOf, callApi, type ItemOf, readJson, type Workspace } from '../api.ts'
 import { Button, ErrorNotice, Status } from '../components.tsx'
 import { Checkbox } from '../form.tsx'
-import { useApi, useList, useQuery, useSubmit, useUniqueId } from '../hooks.ts'
+import { type Submit, useApi, useList, useQuery, useSubmit, useUniqueId } from '../hooks.ts'
 import type { Column } from '../table.tsx'
 import { actionsColumn, emptyState, ListView, QueryView, Section } from './components.tsx'
 import { Moment, useViewer } from './context.tsx'
@@ -15,9 +15,16 @@ import { FormDialog, useOverlay } from './overlay.tsx'
 
 type Credential = ItemOf<'listCredentials'>
 
-export function OwnKeys({ workspaceId: id }: { readonly workspaceId: string }) {
-  const workspace = useApi('getWorkspace', { id })
-  const keys = useList('listCredentials', { id })
+export interface OwnKeysProps {
+  readonly workspaceId: string
+  /** Only its key; absent = all. */
+  readonly provider?: string
+}
+
+export function OwnKeys({ workspaceId: id, provider: only }: OwnKeysProps) {
+  const workspace = useApi('getWorkspace', only === undefined ? { id } : undefined)
+  const all = useList('listCredentials', { id })
+  const keys = only === undefined ? all : { ...all, items: all.items.filter(({ provider }) => provider === only) }
   const { open, ask } = useOverlay()
   const put = (provider: string) => open(<PutKeyDialog workspaceId={id} provider={provider} onDone={keys.reload} />)
   const remove = (provider: string) =>
@@ -51,20 +58,31 @@ export function OwnKeys({ workspaceId: id }: { readonly workspaceId: string }) {
     ]),
   ]
   return (
-    <Section title="Your provider keys (BYOK)" action={{ label: 'Add key', look: 'primary', run: () => put('') }}>
+    <Section
+      title={only === undefined ? 'Your provider keys (BYOK)' : 'Your key (BYOK)'}
+      action={
+        (only === undefined || keys.items.length === 0) && {
+          label: 'Add key',
+          ...(only === undefined && { look: 'primary' }),
+          run: () => put(only ?? ''),
+        }
+      }
+    >
       <ListView
         what="provider keys"
         list={keys}
         caption="Your provider keys"
         columns={columns}
         empty={emptyState(
-          'No provider keys yet',
+          only === undefined ? 'No provider keys yet' : 'No key of your own',
           'Requests for models that your own provider key serves use that key and cost nothing here.',
         )}
       />
-      <QueryView what="the setting for other routes" query={workspace}>
-        {(value) => <Fallback workspace={value} onSaved={workspace.reload} />}
-      </QueryView>
+      {only === undefined && (
+        <QueryView what="the setting for other routes" query={workspace}>
+          {(value) => <Fallback workspace={value} onSaved={workspace.reload} />}
+        </QueryView>
+      )}
     </Section>
   )
 }
@@ -120,7 +138,7 @@ export function PutKeyDialog({ workspaceId: id, provider: given, onDone }: PutKe
     : true
   return (
     <FormDialog
-      title={given === '' ? 'Add a provider key' : `Replace the key for ${given}`}
+      title={given === '' ? 'Add a provider key' : `Your key for ${given}`}
       label="Save key"
       initial={{ provider: given }}
       rows={[
@@ -171,9 +189,31 @@ function KeyFileField({ onRead }: { onRead(text: string): void }) {
   )
 }
 
-type TestResult = AnswerOf<'testProvider'>
+export type TestResult = AnswerOf<'testProvider'>
 
 const testLevels: Readonly<Record<string, 'ok' | 'warning'>> = { ok: 'ok', throttled: 'warning', failing: 'warning' }
+
+interface TestOutcomeProps extends Pick<Submit, 'isBusy' | 'error'> {
+  readonly result: TestResult | undefined
+}
+
+/** What came of the last test. */
+export function TestOutcome({ result, isBusy, error }: TestOutcomeProps) {
+  return (
+    <div role="status">
+      {result && !isBusy && !error && (
+        <>
+          <Status level={testLevels[result.verdict] ?? 'error'} text={result.verdict.replaceAll('_', ' ')} />
+          <small class="note">
+            {result.message} {result.status !== null && `Status ${result.status}. `}
+            <Moment at={result.tested_at} />
+          </small>
+        </>
+      )}
+      {error && !isBusy && <small class="problem">{error.message}</small>}
+    </div>
+  )
+}
 
 export interface KeyTestProps {
   readonly provider: string
@@ -199,18 +239,7 @@ export function KeyTest({ provider, isStarted = false, test }: KeyTestProps) {
       >
         {isBusy ? 'Testing …' : 'Test'}
       </Button>
-      <div role="status">
-        {result && !isBusy && !error && (
-          <>
-            <Status level={testLevels[result.verdict] ?? 'error'} text={result.verdict.replaceAll('_', ' ')} />
-            <small class="note">
-              {result.message} {result.status !== null && `Status ${result.status}. `}
-              <Moment at={result.tested_at} />
-            </small>
-          </>
-        )}
-        {error && !isBusy && <small class="problem">{error.message}</small>}
-      </div>
+      <TestOutcome {...{ result, isBusy, error }} />
     </>
   )
 }

@@ -1,10 +1,21 @@
-// What the command palette finds: pages, actions, workspaces, projects, models, keys, and a request by its id.
+// What the command palette finds: pages, actions, workspaces, projects, models, keys, providers, people, documentation, and
+// a request by its id.
 
 import { modelPath } from '../../catalog/entry.ts'
-import { consoleSections, isVisible, sectionPath, type Viewer } from '../../page-data.ts'
+import { consoleSections, type DocsLink, isVisible, sectionPath, type Viewer } from '../../page-data.ts'
 
 export interface PaletteEntry {
-  readonly kind: 'page' | 'action' | 'workspace' | 'project' | 'model' | 'key' | 'request'
+  readonly kind:
+    | 'page'
+    | 'action'
+    | 'workspace'
+    | 'project'
+    | 'model'
+    | 'key'
+    | 'provider'
+    | 'person'
+    | 'docs'
+    | 'request'
   readonly label: string
   /** Beside the label, smaller. */
   readonly note?: string
@@ -26,6 +37,11 @@ export interface PaletteSources {
   readonly keys: readonly (Named & { readonly last4: string })[]
   readonly projects: readonly Named[]
   readonly workspaces: readonly Named[]
+  /** Ids. */
+  readonly providers: readonly string[]
+  readonly people: readonly { readonly name: string; readonly email: string; readonly role: string }[]
+  /** Each with the title of its group. */
+  readonly docs: readonly (DocsLink & { readonly group: string })[]
 }
 
 const entriesMax = 30
@@ -37,7 +53,6 @@ function pagesFor({ viewer, scope }: PaletteSources): readonly PaletteEntry[] {
       .map(({ name, label, key }) => entry('page', label, sectionPath(name, scope), `g ${key}`)),
     entry('page', 'Models', '/', 'public catalog'),
     entry('page', 'Documentation', '/docs', 'guides and reference'),
-    entry('page', 'API reference', '/docs/api', 'management API'),
   ]
 }
 
@@ -48,7 +63,7 @@ function entry(kind: PaletteEntry['kind'], label: string, href: string, note?: s
 /** What matches the typed text, best first; pages and actions where nothing is typed. */
 export function paletteEntries(typed: string, sources: PaletteSources): readonly PaletteEntry[] {
   const text = typed.trim()
-  const { scope, actions, models, keys, projects, workspaces } = sources
+  const { scope, actions, models, keys, projects, workspaces, providers, people, docs } = sources
   const first = [...pagesFor(sources), ...actions]
   const requests = sectionPath('requests', scope)
   if (text === '') return first
@@ -57,7 +72,12 @@ export function paletteEntries(typed: string, sources: PaletteSources): readonly
     ...workspaces.map(({ id, name }) => entry('workspace', name, sectionPath('usage', id), 'switch to it')),
     ...projects.map(({ name }) => entry('project', name, sectionPath('projects', scope))),
     ...keys.map(({ id, name, last4 }) => entry('key', name, `${requests}?key=${id}`, `…${last4}, its requests`)),
+    ...providers.map((id) => entry('provider', id, `${sectionPath('providers', scope)}/${id}`)),
+    ...people.map(({ name, email, role }) =>
+      entry('person', name || email, sectionPath('people', scope), `${email}, ${role}`),
+    ),
     ...models.map(({ id, name }) => entry('model', id, modelPath(id), name)),
+    ...docs.map(({ href, label, group }) => entry('docs', label, href, group)),
   ]
   const words = text.toLowerCase().split(/\s+/)
   const found = all

@@ -6,9 +6,17 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import type { OperationName } from '../../../api/endpoints.ts'
 import { systemClock } from '../../../kernel/clock.ts'
 import { countOf } from '../../catalog/format.ts'
-import { allWorkspaces, consoleSections, type SectionName, sectionPath, themes } from '../../page-data.ts'
+import {
+  allWorkspaces,
+  consoleSections,
+  type DocsData,
+  type SectionName,
+  sectionPath,
+  themes,
+} from '../../page-data.ts'
+import { readJson } from '../api.ts'
 import { handleCommonKey, isTyping, type Shortcuts, useModal, useShortcuts } from '../components.tsx'
-import { useApi } from '../hooks.ts'
+import { useApi, useQuery } from '../hooks.ts'
 import { Icon } from '../icons.tsx'
 import { setTheme } from '../shell.tsx'
 import { useMay, useViewer, useWorkspaces, useZone } from './context.tsx'
@@ -16,7 +24,7 @@ import { navigate, usePlace } from './navigation.ts'
 import { type PaletteEntry, type PaletteSources, paletteEntries } from './palette-entries.ts'
 
 export const consoleShortcuts: Shortcuts = [
-  ['⌘K', 'or Ctrl K: go to a page, model, key or request'],
+  ['⌘K', 'or Ctrl K: go to a page, model, key, provider, person, request or guide'],
   ...consoleSections.map(({ key, label }) => [`g ${key}`, label] as const),
   ['/', 'search'],
   ['j k', 'next and previous row'],
@@ -116,9 +124,11 @@ function pressOn(section: SectionName, label: string): void {
   if (press()) watch.disconnect()
 }
 
-interface PaletteDialogProps extends Omit<PaletteSources, 'models' | 'keys' | 'projects'> {
+interface PaletteDialogProps extends Pick<PaletteSources, 'viewer' | 'scope' | 'actions' | 'workspaces'> {
   onClose(): void
 }
+
+const readDocsGroups = () => readJson<Pick<DocsData, 'groups'>>('/docs/pages.json').then(({ groups }) => groups)
 
 const listId = 'palette-list'
 const optionId = (at: number) => `palette-${at}`
@@ -129,10 +139,19 @@ function PaletteDialog({ onClose, ...sources }: PaletteDialogProps) {
   const id = sources.scope === allWorkspaces ? undefined : sources.scope
   const keys = useApi('listKeys', { query: { limit: 200, workspace_id: id } }).value?.data ?? []
   const projects = useApi('listProjects', id === undefined ? undefined : { id }).value?.data ?? []
+  const may = useMay()
+  const members = useApi('listMembers', may('listMembers', id) ? { query: { workspace_id: id } } : undefined)
+  // Someone with roles in several workspaces is one person.
+  const people = [...new Map(members.value?.data.map((member) => [member.email, member])).values()]
+  const groups = useQuery('docs', readDocsGroups).value ?? []
+  const docs = groups.flatMap(({ title, links }) => links.map((link) => ({ ...link, group: title })))
+  const providers = may('listCredentials', id)
+    ? [...new Set(models.flatMap(({ routes }) => routes.map(({ provider }) => provider)))]
+    : []
   const dialog = useModal(onClose)
   const [typed, setTyped] = useState('')
   const [at, setAt] = useState(0)
-  const entries = paletteEntries(typed, { ...sources, models, keys, projects })
+  const entries = paletteEntries(typed, { ...sources, models, keys, projects, providers, people, docs })
   const selected = entries[Math.min(at, entries.length - 1)]
   const move = (to: number) => {
     const next = Math.max(0, Math.min(entries.length - 1, to))
@@ -163,12 +182,12 @@ function PaletteDialog({ onClose, ...sources }: PaletteDialogProps) {
       <input
         type="text"
         role="combobox"
-        aria-label="Page, action, model, key or request id"
+        aria-label="Page, action, model, key, provider, person, guide or request id"
         aria-expanded="true"
         aria-controls={listId}
         aria-autocomplete="list"
         aria-activedescendant={selected && optionId(entries.indexOf(selected))}
-        placeholder="Search pages, actions, models, keys, req_…"
+        placeholder="Search pages, models, keys, people, docs, req_…"
         autocomplete="off"
         spellcheck={false}
         value={typed}

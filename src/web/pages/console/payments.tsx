@@ -1,13 +1,13 @@
 /** @jsxImportSource preact */
 // Card payments on the Billing page: paying, whether a payment has arrived, automatic top-up, and refunds for operators.
 
-import { useEffect, useState } from 'preact/hooks'
-import { usdText } from '../../catalog/format.ts'
+import { useEffect, useMemo, useState } from 'preact/hooks'
+import { amountText } from '../../catalog/format.ts'
 import { type AnswerOf, callApi, type ItemOf } from '../api.ts'
 import { Button, ErrorNotice } from '../components.tsx'
-import { Checkbox, Field, Form } from '../form.tsx'
+import { Checkbox, CheckedForm, Field, Form } from '../form.tsx'
 import { useApi, useIdempotencyKey, useList, useSubmit, useTimeout } from '../hooks.ts'
-import type { Column } from '../table.tsx'
+import { amountColumn, type Column } from '../table.tsx'
 import { Card, ListSection } from './components.tsx'
 import { Moment, useMay, useWorkspaces } from './context.tsx'
 
@@ -20,6 +20,7 @@ const pollMs = 3000
 /** `onPaid`: the balance has changed. */
 export function Payments({ id, onPaid }: { readonly id: string; onPaid(): void }) {
   const may = useMay()
+  const { current } = useWorkspaces()
   const settings = useApi('getPaymentSettings', { id })
   const payments = useList('listPayments', { id, query: { limit: 20 } })
   const returned = useReturned()
@@ -30,6 +31,22 @@ export function Payments({ id, onPaid }: { readonly id: string; onPaid(): void }
   useEffect(() => {
     if (awaited?.state === 'paid') onPaid()
   }, [awaited?.state])
+  if (settings.value?.available === false && !may('topUp', id)) {
+    return (
+      <Card title="Top up">
+        <p>
+          This gateway takes no card payments. Ask its operator, who runs it, to add funds to this workspace
+          {current && (
+            <>
+              {' '}
+              (<code>{current.id}</code>)
+            </>
+          )}
+          . They are available at once.
+        </p>
+      </Card>
+    )
+  }
   if (!settings.value?.available) return null
   return (
     <>
@@ -65,7 +82,7 @@ function useReturned() {
 }
 
 function arrivalText({ amount, state, failure }: Payment, isCancelled: boolean): string {
-  const sum = usdText(amount)
+  const sum = amountText(amount)
   if (state === 'paid') return `Your payment of ${sum} has arrived and is in the balance.`
   if (state === 'failed') return `Your payment of ${sum} was not made: ${failure ?? 'no reason was given'}.`
   if (isCancelled) return `You left the payment page. Nothing was added to the balance.`
@@ -84,22 +101,21 @@ function PayCard({ id, settings: { min, max, card } }: { readonly id: string; re
       ({ url }) => location.assign(url),
     )
   const isAmount = /^[0-9]+([.][0-9]{1,2})?$/.test(amount)
+  const faults = useMemo(() => (error?.param === 'amount' ? { amount: error.message } : undefined), [error])
   return (
     <Card title="Pay by card">
-      <form
-        class="form"
-        aria-label="Pay by card"
-        onSubmit={(event) => {
-          event.preventDefault()
-          pay()
-        }}
-      >
+      <CheckedForm class="form" name="Pay by card" faults={faults} onSubmit={pay}>
         <Field
+          name="amount"
           label="Amount to pay, in USD"
-          hint={`From ${usdText(min)} to ${usdText(max)}.`}
+          hint={`From ${amountText(min)} to ${amountText(max)}.`}
           value={amount}
           isRequired
-          attributes={{ inputMode: 'decimal', pattern: '[0-9]+([.][0-9]{1,2})?', title: 'Dollars and cents: 25.00' }}
+          attributes={{
+            inputMode: 'decimal',
+            pattern: '[0-9]+([.][0-9]{1,2})?',
+            title: 'Enter dollars and cents: 25.00.',
+          }}
           onChange={setAmount}
         />
         <Checkbox
@@ -107,14 +123,14 @@ function PayCard({ id, settings: { min, max, card } }: { readonly id: string; re
           isChecked={savesCard}
           onChange={setSavesCard}
         />
-        {error && <ErrorNotice error={error} />}
+        {error && !faults && <ErrorNotice error={error} />}
         <div class="row">
-          <button type="submit" class="button" disabled={isBusy || !isAmount}>
-            {`Add ${isAmount ? usdText(amount) : 'funds'} to ${current?.name ?? 'the wallet'}`}
+          <button type="submit" class="button" disabled={isBusy}>
+            {`Add ${isAmount ? amountText(amount) : 'funds'} to ${current?.name ?? 'the wallet'}`}
           </button>
         </div>
         <p class="hint">You pay on Stripe’s page.</p>
-      </form>
+      </CheckedForm>
     </Card>
   )
 }
@@ -134,7 +150,7 @@ function AutoTopUp({ id, settings: { card, auto_topup: topUp }, onChange }: Auto
     <Card title="Automatic top-up">
       <p>
         {enabled
-          ? `On: adds ${usdText(amount)} with ${card} when the balance is below ${usdText(threshold)}. This month: ${usdText(spent_this_month)} of at most ${usdText(monthly_max)}.`
+          ? `On: adds ${amountText(amount)} with ${card} when the balance is below ${amountText(threshold)}. This month: ${amountText(spent_this_month)} of at most ${amountText(monthly_max)}.`
           : `Off${stopped === null ? '' : `: ${stopped}`}.`}
       </p>
       {card === null ? (
@@ -180,7 +196,7 @@ function Refund({ payments, onDone }: { readonly payments: readonly Payment[]; o
   if (paid.length === 0) return null
   const options = paid.map(({ id, amount, created_at }) => ({
     value: id,
-    label: `${usdText(amount)}, ${created_at.slice(0, 10)}, ${id}`,
+    label: `${amountText(amount)}, ${created_at.slice(0, 10)}, ${id}`,
   }))
   return (
     <details>
@@ -197,7 +213,7 @@ function Refund({ payments, onDone }: { readonly payments: readonly Payment[]; o
             setDone(
               state === 'failed'
                 ? `Not refunded: ${failure}.`
-                : `${usdText(amount)} ${state === 'done' ? 'refunded' : 'taken from the wallet; Stripe has not confirmed the refund yet'}.`,
+                : `${amountText(amount)} ${state === 'done' ? 'refunded' : 'taken from the wallet; Stripe has not confirmed the refund yet'}.`,
             )
             onDone()
           }}
@@ -230,7 +246,7 @@ const states = { open: 'not arrived yet', paid: 'paid', failed: 'failed' } as co
 const columns: readonly Column<Payment>[] = [
   { label: 'Type', show: ({ kind }) => <span class="row-name">{kinds[kind]}</span> },
   { label: 'Time', show: ({ created_at }) => <Moment at={created_at} /> },
-  { label: 'Amount', isNumber: true, show: ({ amount }) => usdText(amount) },
+  amountColumn('Amount', ({ amount }) => amount),
   { label: 'State', show: ({ state }) => states[state], note: ({ failure }) => failure },
   { label: 'Payment', show: ({ id }) => <code>{id}</code> },
 ]

@@ -10,6 +10,7 @@ import { useQuery } from '../hooks.ts'
 import { type Column, DataTable } from '../table.tsx'
 import { type Action, actionsColumn, Card, emptyState, QueryView, Section } from './components.tsx'
 import { Ago, Moment, useViewer, useWorkspaces } from './context.tsx'
+import { WorkspaceDevices } from './devices.tsx'
 import { FormDialog, OnceDialog, useOverlay } from './overlay.tsx'
 
 type Member = ItemOf<'listMembers'>
@@ -71,37 +72,37 @@ export function PeopleView({ address }: ConsoleData) {
     }),
   ]
   return (
-    <>
-      <QueryView what="people" query={query}>
-        {({ members, invitations }) => (
-          <>
-            <Section
-              title={chosen ? `Members of ${chosen.name}` : 'Everyone'}
-              action={{ label: chosen ? 'Invite someone' : 'Invite an operator', look: 'primary', run: invite }}
-            >
+    <QueryView what="people" query={query}>
+      {({ members, invitations }) => (
+        <>
+          <Section
+            title={chosen ? `Members of ${chosen.name}` : 'Everyone'}
+            action={{ label: chosen ? 'Invite someone' : 'Invite an operator', look: 'primary', run: invite }}
+          >
+            <DataTable
+              caption="Members"
+              columns={memberColumns}
+              rows={members}
+              keyOf={({ id }) => id}
+              empty={emptyState('No people yet', 'Invite someone by e-mail address and send them the link.')}
+            />
+          </Section>
+          {invitations.length > 0 && (
+            <Section title="Open invitations">
               <DataTable
-                caption="Members"
-                columns={memberColumns}
-                rows={members}
+                caption="Open invitations"
+                columns={invitationColumns}
+                rows={invitations}
                 keyOf={({ id }) => id}
-                empty={emptyState('No people yet', 'Invite someone by e-mail address and send them the link.')}
               />
             </Section>
-            {invitations.length > 0 && (
-              <Section title="Open invitations">
-                <DataTable
-                  caption="Open invitations"
-                  columns={invitationColumns}
-                  rows={invitations}
-                  keyOf={({ id }) => id}
-                />
-              </Section>
-            )}
-          </>
-        )}
-      </QueryView>
-      {isOperator && <ViewAs />}
-    </>
+          )}
+          <WorkspaceDevices workspace={chosen} />
+          {/* Only here, so that it does not move when the lists have loaded. */}
+          {isOperator && <ViewAs />}
+        </>
+      )}
+    </QueryView>
   )
 }
 

@@ -1,98 +1,121 @@
 /** @jsxImportSource preact */
-// The playground: a conversation with one model, or with two side by side, with a real key. Shows the answers as they
-// stream, the cost before and after, and the conversation as code.
+// The playground: a conversation with up to four models side by side, with a real key. Shows the models and prices of the
+// project or key that pays, the answers as they stream, the cost before and after, and the conversation as code.
 
-import type { ComponentChildren, TargetedSubmitEvent } from 'preact'
-import { useEffect, useRef, useState } from 'preact/hooks'
-import { isoTime, systemClock } from '../../../kernel/clock.ts'
+import { useEffect, useState } from 'preact/hooks'
 import { formatUsd, parsePrice, picoToNano } from '../../../kernel/money.ts'
-import { type CatalogEntry, isEmbedder, withOwnKeyModels } from '../../catalog/entry.ts'
+import { type CatalogEntry, isEmbedder } from '../../catalog/entry.ts'
 import { countOf, usdText } from '../../catalog/format.ts'
 import type { ConsoleData } from '../../page-data.ts'
-import { ApiError, callApi } from '../api.ts'
-import { Button, CodeBlock, ErrorNotice, Menu, Tabs } from '../components.tsx'
-import { Checkbox, Field, type FieldLook } from '../form.tsx'
-import { useAddressQuery, useApi, useQuery, useSubmit } from '../hooks.ts'
+import { ApiError } from '../api.ts'
+import { Amount, Button, CodeBlock, ErrorNotice, Menu, Skeleton, Tabs } from '../components.tsx'
+import { CheckedForm, Field } from '../form.tsx'
+import { useAddressQuery } from '../hooks.ts'
 import { Icon } from '../icons.tsx'
+import { useLiveCatalog } from '../live-catalog.ts'
 import { AnswerCard } from './answer-card.tsx'
-import { Amount, curlText, exampleModel, QueryView } from './components.tsx'
-import { useMay, useWorkspaces } from './context.tsx'
+import { curlText, exampleModel } from './components.tsx'
+import { useWorkspaces } from './context.tsx'
 import { sumOf } from './figures.ts'
 import {
   bodyOf,
   type CallState,
   type ChatMessage,
   idleCall,
-  imageTypes,
   type PlaygroundRequest,
   type Surface,
   surfaces,
-  type Tool,
   useModelCall,
 } from './model-call.ts'
 import { usePlace } from './navigation.ts'
 import { Dialog, useOverlay } from './overlay.tsx'
-import { playgroundKeyName, readOwnKeyModels } from './workspace-data.ts'
+import {
+  emptySettings,
+  exampleSchema,
+  exampleTool,
+  PromptsDialog,
+  SchemaFields,
+  SettingsFields,
+  schemaOf,
+  Thumbnails,
+  ToolFields,
+  toolOf,
+  useImages,
+  useKeySource,
+} from './playground-inputs.tsx'
 
 const surfaceOptions = Object.entries(surfaces).map(([value, { label }]) => ({ value, label }))
 
+const modelsMax = 4
+
+const answersMessages = (entries: readonly CatalogEntry[]) =>
+  entries.filter((entry) => entry.callable && !isEmbedder(entry))
+
 export function PlaygroundView({ address }: ConsoleData) {
-  const [query, change] = useAddressQuery(['model', 'other', 'surface'])
-  const catalog = useApi('getCatalog', {})
-  const { workspaces, current } = useWorkspaces()
-  const may = useMay()
-  const reader = current && may('listCredentials', current.id) ? current.id : undefined
-  const own = useQuery(reader, () => readOwnChatModels(reader ?? ''))
-  const surface = Object.hasOwn(surfaces, query.surface) ? (query.surface as Surface) : 'chat'
-  return (
-    <>
-      {own.error && <ErrorNotice error={own.error} retry={own.reload} />}
-      <QueryView what="models" query={catalog}>
-        {({ data }) => {
-          const models = withOwnKeyModels(data, own.value ?? []).filter((each) => each.callable && !isEmbedder(each))
-          const model = models.find(({ id }) => id === query.model) ?? exampleModel(models)
-          const other = models.find(({ id }) => id === query.other)
-          if (!model) {
-            return <p class="empty">No model can be called yet. Add a provider key under Providers & routes.</p>
-          }
-          return (
-            <>
-              <div class="controls">
-                <ModelMenu label="Model" models={models} chosen={model} onChoose={(next) => change({ model: next })} />
-                <ModelMenu
-                  label="Compare with"
-                  models={models}
-                  chosen={other}
-                  none="no other model"
-                  onChoose={(next) => change({ other: next })}
-                />
-                <Field
-                  label="API"
-                  value={surface}
-                  options={surfaceOptions}
-                  isWide
-                  onChange={(next) => change({ surface: next })}
-                />
-              </div>
-              {workspaces && !current && (
-                <p class="hint">Choose a workspace to include the models that its own provider keys unlock.</p>
-              )}
-              <Prompt models={other ? [model, other] : [model]} surface={surface} address={address} />
-            </>
-          )
-        }}
-      </QueryView>
-    </>
-  )
+  const source = useKeySource()
+  return source.isLoading ? <Skeleton what="models" /> : <Playground source={source} address={address} />
 }
 
-/** The capabilities of models that only own keys unlock are in the catalog of all models. */
-async function readOwnChatModels(id: string) {
-  const { models } = await readOwnKeyModels(id)
-  if (models.length === 0) return models
-  const { data } = await callApi('getCatalog', { query: { all: 'true' } })
-  const others = new Set(data.filter(isEmbedder).map((model) => model.id))
-  return models.filter((model) => !others.has(model.id))
+interface PlaygroundProps extends Pick<ConsoleData, 'address'> {
+  readonly source: ReturnType<typeof useKeySource>
+}
+
+function Playground({ source, address }: PlaygroundProps) {
+  // `other` has the further models, separated by commas.
+  const [query, change] = useAddressQuery(['model', 'other', 'surface'])
+  const { workspaces, current } = useWorkspaces()
+  const { subject } = source
+  const catalog = useLiveCatalog({ initial: undefined, state: '', subject, select: answersMessages })
+  const wanted = JSON.stringify(subject)
+  useEffect(() => {
+    if (wanted !== JSON.stringify(catalog.subject)) catalog.choose(subject)
+  }, [wanted])
+  const models = catalog.entries
+  if (!models) return catalog.error ? <ErrorNotice error={catalog.error} /> : <Skeleton what="models" />
+  const model = models.find(({ id }) => id === query.model) ?? exampleModel(models)
+  if (!model) return <p class="empty">No model can be called yet. Add a provider key under Providers & routes.</p>
+  const others = query.other.split(',').flatMap((id) => models.find((each) => each.id === id) ?? [])
+  const chosen = [model, ...others.slice(0, modelsMax - 1)] as const
+  const changeOther = (at: number, id: string) => {
+    const ids = others.map((other) => other.id)
+    change({ other: (id === '' ? ids.toSpliced(at, 1) : ids.toSpliced(at, 1, id)).join() })
+  }
+  const surface = Object.hasOwn(surfaces, query.surface) ? (query.surface as Surface) : 'chat'
+  const isMissing = query.model !== '' && model.id !== query.model
+  return (
+    <>
+      {catalog.error && <ErrorNotice error={catalog.error} />}
+      <div class="controls playground-models">
+        <ModelMenu label="Model" models={models} chosen={model} onChoose={(next) => change({ model: next })} />
+        {[...others, undefined].slice(0, modelsMax - 1).map((other, at) => (
+          <ModelMenu
+            key={at}
+            label="Compare with"
+            models={models}
+            chosen={other}
+            none="no other model"
+            onChoose={(next) => changeOther(at, next)}
+          />
+        ))}
+        <Field
+          label="API"
+          value={surface}
+          options={surfaceOptions}
+          isWide
+          onChange={(next) => change({ surface: next })}
+        />
+      </div>
+      {isMissing && (
+        <p class="warning" role="status">
+          {subject.kind === 'project' ? `Project ${subject.project.name}` : 'This key'} cannot call {query.model}.
+        </p>
+      )}
+      {workspaces && !current && subject.kind === 'public' && (
+        <p class="hint">Choose a workspace, or enter a key, to see its models and prices.</p>
+      )}
+      <Prompt models={chosen} surface={surface} address={address} source={source} />
+    </>
+  )
 }
 
 interface ModelMenuProps {
@@ -143,16 +166,11 @@ function priceNote({ price, own_key: isOwn }: CatalogEntry): string {
   return price === 'free' ? 'free' : price ? `${usdText(price.input)} / ${usdText(price.output)}` : ''
 }
 
-interface PromptProps {
-  /** One, or two side by side. */
+interface PromptProps extends PlaygroundProps {
+  /** Side by side. */
   readonly models: readonly [CatalogEntry, ...CatalogEntry[]]
   readonly surface: Surface
-  readonly address: string
 }
-
-/** As typed. */
-const emptySettings = { system: '', maxTokens: '200', temperature: '', topP: '', effort: '' }
-type Settings = typeof emptySettings
 
 interface Message {
   readonly prompt: string
@@ -160,37 +178,47 @@ interface Message {
   readonly images?: readonly string[] | undefined
 }
 
-/** A message and the answers of the models, in their order. */
+/** A message and the answers to it, each with the model that gave it. */
 interface Turn extends Message {
   readonly answers: readonly CallState[]
 }
 
-function Prompt({ models, surface, address }: PromptProps) {
+interface AskedMessage extends Message {
+  /** How many models it was sent to. */
+  readonly count: number
+}
+
+const reasons = ({ tags }: CatalogEntry) => tags.includes('reasoning')
+
+function Prompt({ models, surface, address, source }: PromptProps) {
   const { open } = useOverlay()
   const [prompt, setPrompt] = useState('hello from the other side of the gate')
-  const attached = useImages(models.every(({ tags }) => tags.includes('vision')))
+  const attached = useImages(models)
   const [past, setPast] = useState<readonly Turn[]>([])
   /** The last turn, whose answers are those of the calls. */
-  const [asked, setAsked] = useState<Message | undefined>(undefined)
+  const [asked, setAsked] = useState<AskedMessage | undefined>(undefined)
   const [settings, setSettings] = useState(emptySettings)
   const [toolInput, setToolInput] = useState(exampleTool)
+  const [schemaInput, setSchemaInput] = useState(exampleSchema)
   const costs = useCosts()
   const { scope } = usePlace()
-  const source = useKeySource()
-  const calls = [useModelCall(), useModelCall()] as const
+  const calls = [useModelCall(), useModelCall(), useModelCall(), useModelCall()] as const
   const [first] = models
-  const isNamed = models.length > 1
   const tool = toolOf(toolInput)
+  const schema = schemaOf(schemaInput)
   const maxTokens = Math.max(1, Math.floor(Number(settings.maxTokens) || 1))
-  const isReasoning = models.every(({ tags }) => tags.includes('reasoning'))
-  const requestFor = (at: number, turns: readonly Turn[], message: Message, key = ''): PlaygroundRequest => ({
-    ...{ surface, key, model: (models[at] ?? first).id, system: settings.system.trim(), maxTokens },
-    messages: [...turns.flatMap((turn) => messagesOf(turn, at)), userMessage(message)],
-    effort: isReasoning ? settings.effort : '',
-    ...{ temperature: numberOf(settings.temperature), topP: numberOf(settings.topP), ...(tool && { tool }) },
-  })
+  const requestFor = (at: number, turns: readonly Turn[], message: Message, key = ''): PlaygroundRequest => {
+    const model = models[at] ?? first
+    return {
+      ...{ surface, key, model: model.id, system: settings.system.trim(), maxTokens },
+      messages: [...turns.flatMap((turn) => messagesOf(turn, model.id, at)), userMessage(message)],
+      effort: reasons(model) ? settings.effort : '',
+      ...{ temperature: numberOf(settings.temperature), topP: numberOf(settings.topP), schema, ...(tool && { tool }) },
+    }
+  }
   const isRunning = calls.some((call) => call.isRunning) || source.isBusy
-  const ended: readonly Turn[] = asked === undefined ? past : [...past, { ...asked, answers: calls }]
+  const ended: readonly Turn[] =
+    asked === undefined ? past : [...past, { ...asked, answers: calls.slice(0, asked.count) }]
   useEffect(() => {
     const kept = readKept(scope)
     setPast(kept.turns)
@@ -200,18 +228,14 @@ function Prompt({ models, surface, address }: PromptProps) {
     if (!isRunning) keep(scope, { turns: ended, costs: costs.byRequest })
   }, [isRunning, costs.count, ended.length])
   const send = (turns: readonly Turn[], message: Message) => {
-    if (isRunning || (toolInput.isOffered && !tool)) return
+    if (isRunning || (toolInput.isOffered && !tool) || (schemaInput.isOn && !schema)) return
     source.withKey((key) => {
       setPast(turns)
-      setAsked({ prompt: message.prompt, images: message.images })
+      setAsked({ prompt: message.prompt, images: message.images, count: models.length })
       setPrompt((typed) => (typed === message.prompt ? '' : typed))
       attached.set([])
       for (const at of models.keys()) calls[at]?.send(requestFor(at, turns, message, key))
     })
-  }
-  const submit = (event: TargetedSubmitEvent<HTMLFormElement>) => {
-    event.preventDefault()
-    send(ended, { prompt, images: attached.images })
   }
   const last = ended.at(-1)
   const earlier = ended.slice(0, -1)
@@ -233,15 +257,26 @@ function Prompt({ models, surface, address }: PromptProps) {
     costs.clear()
     focusComposer()
   }
+  const openPrompts = () =>
+    open(
+      <PromptsDialog
+        prompt={prompt}
+        system={settings.system}
+        onUse={(saved) => {
+          setPrompt(saved.prompt)
+          setSettings((before) => ({ ...before, system: saved.system }))
+        }}
+      />,
+    )
   // What would be sent now, or what was sent last.
   const code =
     prompt.trim() === '' && last
       ? requestFor(0, earlier, last)
       : requestFor(0, ended, { prompt, images: attached.images })
   return (
-    <form class="playground" onSubmit={submit}>
+    <CheckedForm class="playground" onSubmit={() => send(ended, { prompt, images: attached.images })}>
       <div class="stack">
-        {ended.length === 0 && <Answers models={models} answers={calls} isNamed={isNamed} onCost={costs.add} />}
+        {ended.length === 0 && <Answers ids={models.map(({ id }) => id)} answers={[]} onCost={costs.add} />}
         {ended.map((turn, at) => (
           <section key={at} class="stack tight" aria-label={`Turn ${at + 1}`}>
             <div class="user-message">
@@ -258,7 +293,7 @@ function Prompt({ models, surface, address }: PromptProps) {
                 </span>
               )}
             </div>
-            <Answers models={models} answers={turn.answers} isNamed={isNamed} onCost={costs.add} />
+            <Answers ids={turn.answers.map(({ model }) => model)} answers={turn.answers} onCost={costs.add} />
           </section>
         ))}
         <div class="card stack" data-composer>
@@ -272,7 +307,7 @@ function Prompt({ models, surface, address }: PromptProps) {
           />
           {attached.fields}
           {models.map((each) => (
-            <CostEstimate key={each.id} model={each} maxTokens={maxTokens} isNamed={isNamed} />
+            <CostEstimate key={each.id} model={each} maxTokens={maxTokens} isNamed={models.length > 1} />
           ))}
           {source.error && <ErrorNotice error={source.error} />}
           <div class="between">
@@ -288,6 +323,9 @@ function Prompt({ models, surface, address }: PromptProps) {
               {attached.button}
               <Button look="quiet" onClick={() => open(<CodeDialog request={code} address={address} />)}>
                 View code
+              </Button>
+              <Button look="quiet" onClick={openPrompts}>
+                Saved prompts
               </Button>
               {ended.length > 0 && !isRunning && (
                 <Button look="quiet" onClick={startOver}>
@@ -306,13 +344,19 @@ function Prompt({ models, surface, address }: PromptProps) {
       <SettingsFields
         settings={settings}
         outputMax={first.max_output_tokens ?? undefined}
-        isReasoning={isReasoning}
+        reasoning={models.filter(reasons).map(({ id }) => id)}
+        isReasoning={models.every(reasons)}
         change={(part) => setSettings({ ...settings, ...part })}
       >
         <ToolFields input={toolInput} onChange={setToolInput} />
+        <SchemaFields
+          input={schemaInput}
+          without={models.filter(({ tags }) => !tags.includes('json')).map(({ id }) => id)}
+          onChange={setSchemaInput}
+        />
         {source.fields}
       </SettingsFields>
-    </form>
+    </CheckedForm>
   )
 }
 
@@ -320,95 +364,10 @@ function userMessage({ prompt, images }: Message): ChatMessage {
   return { role: 'user', content: prompt, images }
 }
 
-const imagesMax = 4
-/** The lowest limit of the large providers. */
-const imageBytesMax = 5_000_000
-
-/** The images of the next message, where the models take them. */
-function useImages(isOffered: boolean) {
-  const [images, set] = useState<readonly string[]>([])
-  const [problem, setProblem] = useState('')
-  const input = useRef<HTMLInputElement>(null)
-  const add = async (files: readonly File[]) => {
-    const fitting = files.filter(({ type, size }) => imageTypes.includes(type) && size <= imageBytesMax)
-    const read = await Promise.all(fitting.map(dataUrlOf))
-    const all = [...images, ...read]
-    const isRefused = fitting.length < files.length || all.length > imagesMax
-    setProblem(isRefused ? `Up to ${imagesMax} images: PNG, JPEG, GIF or WebP of at most 5 MB each.` : '')
-    set(all.slice(0, imagesMax))
-  }
-  return {
-    images: isOffered ? images : [],
-    set,
-    fields: isOffered && (
-      <>
-        <Thumbnails images={images} onRemove={(at) => set(images.filter((_, place) => place !== at))} />
-        {problem !== '' && (
-          <p class="problem" role="alert">
-            {problem}
-          </p>
-        )}
-      </>
-    ),
-    button: isOffered && (
-      <>
-        <input
-          ref={input}
-          type="file"
-          class="visually-hidden"
-          aria-label="Images"
-          tabIndex={-1}
-          accept={imageTypes.join()}
-          multiple
-          onChange={({ currentTarget }) => {
-            void add([...(currentTarget.files ?? [])])
-            currentTarget.value = ''
-          }}
-        />
-        <Button look="quiet" onClick={() => input.current?.click()}>
-          Attach images
-        </Button>
-      </>
-    ),
-  }
-}
-
-function dataUrlOf(file: File): Promise<string> {
-  const { promise, resolve, reject } = Promise.withResolvers<string>()
-  const reader = new FileReader()
-  reader.onload = () => resolve(String(reader.result))
-  reader.onerror = () => reject(reader.error)
-  reader.readAsDataURL(file)
-  return promise
-}
-
-interface ThumbnailsProps {
-  /** Data URLs. */
-  readonly images: readonly string[]
-  onRemove?(at: number): void
-}
-
-function Thumbnails({ images, onRemove }: ThumbnailsProps) {
-  if (images.length === 0) return null
-  return (
-    <ul class="plain row thumbnails">
-      {images.map((url, at) => (
-        <li key={at}>
-          <img src={url} alt={`Attached ${at + 1}`} />
-          {onRemove && (
-            <Button look="quiet small" aria-label={`Remove image ${at + 1}`} onClick={() => onRemove(at)}>
-              Remove
-            </Button>
-          )}
-        </li>
-      ))}
-    </ul>
-  )
-}
-
-/** What a model is sent of an earlier turn. A model that joined later gets the first one's answer. */
-function messagesOf({ answers, ...message }: Turn, at: number): readonly ChatMessage[] {
-  const text = answers[at]?.text || answers[0]?.text
+/** What a model is sent of an earlier turn: its own answer, or that of the model in whose place it is now, or the first one. */
+function messagesOf({ answers, ...message }: Turn, model: string, at: number): readonly ChatMessage[] {
+  const own = answers.find((answer) => answer.model === model)
+  const text = own?.text || answers[at]?.text || answers[0]?.text
   // Without an answer the message would be sent twice.
   if (!text) return []
   return [userMessage(message), { role: 'assistant', content: text }]
@@ -424,8 +383,8 @@ const keptName = (scope: string) => `tollgate-playground ${scope}`
 /** Until the tab is closed or its user signs out, so that a look at a request does not lose the conversation. */
 function keep(scope: string, { turns, costs }: Kept): void {
   const answered = turns.flatMap(({ prompt, images, answers }) => {
-    const whole = answers.map(({ text, reasoning, toolCalls, outcome }) => ({
-      ...{ text, reasoning, toolCalls, outcome, isRunning: false },
+    const whole = answers.map(({ model, requestId, text, reasoning, toolCalls, outcome }) => ({
+      ...{ model, requestId, text, reasoning, toolCalls, outcome, isRunning: false },
     }))
     const isWhole = whole[0]?.outcome !== undefined && !whole.some(({ outcome }) => outcome instanceof ApiError)
     return isWhole ? [{ prompt, images, answers: whole }] : []
@@ -466,18 +425,18 @@ function focusComposer(): void {
 }
 
 interface AnswersProps {
-  readonly models: readonly CatalogEntry[]
+  /** Of the models, in their order. */
+  readonly ids: readonly string[]
   readonly answers: readonly CallState[]
-  readonly isNamed: boolean
   onCost(requestId: string, usd: string): void
 }
 
 /** Side by side. */
-function Answers({ models, answers, isNamed, onCost }: AnswersProps) {
+function Answers({ ids, answers, onCost }: AnswersProps) {
   return (
     <div class="answers">
-      {models.map(({ id }, at) => (
-        <AnswerCard key={`${at} ${id}`} id={id} isNamed={isNamed} call={answers[at] ?? idleCall} onCost={onCost} />
+      {ids.map((id, at) => (
+        <AnswerCard key={`${at} ${id}`} id={id} call={answers[at] ?? idleCall} onCost={onCost} />
       ))}
     </div>
   )
@@ -485,98 +444,6 @@ function Answers({ models, answers, isNamed, onCost }: AnswersProps) {
 
 function numberOf(text: string): number | undefined {
   return text.trim() === '' || Number.isNaN(Number(text)) ? undefined : Number(text)
-}
-
-interface SettingsFieldsProps {
-  readonly settings: Settings
-  readonly outputMax: number | undefined
-  readonly isReasoning: boolean
-  readonly children: ComponentChildren
-  change(part: Partial<Settings>): void
-}
-
-const effortOptions = [
-  { value: '', label: 'default' },
-  ...['low', 'medium', 'high'].map((value) => ({ value, label: value })),
-]
-
-function SettingsFields({ settings, outputMax, isReasoning, children, change }: SettingsFieldsProps) {
-  const sampling = { type: 'number', min: 0, step: 0.05, placeholder: 'default' }
-  const field = (name: keyof Settings, label: string, look: Omit<FieldLook, 'label'>) => (
-    <Field label={label} value={settings[name]} {...look} onChange={(value) => change({ [name]: value })} />
-  )
-  return (
-    <section class="card stack playground-settings" aria-label="Settings">
-      {field('system', 'System prompt', {
-        kind: 'lines',
-        attributes: { rows: 3, spellcheck: true, placeholder: 'none' },
-      })}
-      <div class="playground-numbers">
-        {field('maxTokens', 'Max output tokens', {
-          attributes: { type: 'number', min: 1, max: outputMax, required: true },
-        })}
-        {field('temperature', 'Temperature', { attributes: { ...sampling, max: 2 } })}
-        {field('topP', 'Top p', { attributes: { ...sampling, max: 1 } })}
-      </div>
-      {isReasoning && field('effort', 'Reasoning effort', { options: effortOptions })}
-      {children}
-    </section>
-  )
-}
-
-const keyMinutes = 60
-/** The playground's own keys by project, until they expire or the document is left. */
-const ownKeys = new Map<string, { readonly secret: string; readonly expiresAt: number }>()
-
-/** A key that expires within the hour, so that nothing has to be pasted. Limits and balance apply to it. */
-async function ownKeyOf(project: string): Promise<string> {
-  const kept = ownKeys.get(project)
-  if (kept && kept.expiresAt > systemClock.now() + 60_000) return kept.secret
-  const expiresAt = systemClock.now() + keyMinutes * 60_000
-  const body = { name: playgroundKeyName, expires_at: isoTime(expiresAt) }
-  const { secret } = await callApi('createKey', { id: project, body })
-  ownKeys.set(project, { secret, expiresAt })
-  return secret
-}
-
-/** Who pays: a key that the playground creates in a project, or one that is typed in. */
-function useKeySource() {
-  const { current } = useWorkspaces()
-  const projects = useApi('listProjects', current && { id: current.id, query: { limit: 200 } }).value?.data ?? []
-  const [chosen, setChosen] = useState('')
-  const [typed, setTyped] = useState('')
-  const { isBusy, error, run } = useSubmit()
-  const project = projects.find(({ id }) => id === chosen) ?? projects[0]
-  return {
-    isBusy,
-    error,
-    withKey(use: (key: string) => void) {
-      if (typed !== '' || !project) use(typed)
-      else run(() => ownKeyOf(project.id), use)
-    },
-    fields: (
-      <>
-        {project && (
-          <Field
-            label="Project"
-            value={project.id}
-            options={projects.map(({ id, name }) => ({ value: id, label: name }))}
-            hint={`Its limits apply. The first request creates the key “playground”, which expires in ${keyMinutes} minutes.`}
-            onChange={setChosen}
-          />
-        )}
-        <Field
-          label={project ? 'API key to use instead' : 'API key'}
-          kind="password"
-          value={typed}
-          isRequired={!project}
-          hint="Its limits apply and its workspace is charged. It stays on this page."
-          attributes={{ placeholder: 'sk-tg-…' }}
-          onChange={(text) => setTyped(text.trim())}
-        />
-      </>
-    ),
-  }
 }
 
 function CodeDialog({ request, address }: { readonly request: PlaygroundRequest; readonly address: string }) {
@@ -636,75 +503,5 @@ function CostEstimate({ model, maxTokens, isNamed }: CostEstimateProps) {
       {countOf(maxTokens, 'token')} × {usdText(price.output)} per million), the message {usdText(price.input)} per
       million tokens.
     </p>
-  )
-}
-
-/** As typed, possibly invalid. */
-interface ToolInput {
-  readonly isOffered: boolean
-  readonly name: string
-  readonly description: string
-  readonly parameters: string
-}
-
-const exampleTool: ToolInput = {
-  isOffered: false,
-  name: 'get_weather',
-  description: 'The current weather in a city.',
-  parameters: JSON.stringify(
-    { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] },
-    undefined,
-    2,
-  ),
-}
-
-/** undefined = none is offered, or the input is invalid. */
-function toolOf({ isOffered, name, description, parameters }: ToolInput): Tool | undefined {
-  const schema = isOffered ? parseSchema(parameters) : undefined
-  return schema && { name: name.trim(), description: description.trim(), parameters: schema }
-}
-
-function parseSchema(text: string): Tool['parameters'] | undefined {
-  try {
-    const value: unknown = JSON.parse(text)
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : undefined
-  } catch {
-    return undefined
-  }
-}
-
-function ToolFields({ input, onChange }: { readonly input: ToolInput; onChange(input: ToolInput): void }) {
-  const change = (part: Partial<ToolInput>) => onChange({ ...input, ...part })
-  const isInvalid = input.isOffered && toolOf(input) === undefined
-  return (
-    <fieldset class="stack tight">
-      <legend class="visually-hidden">Tool</legend>
-      <Checkbox
-        label="Offer a tool. The model’s call is shown, not run."
-        isChecked={input.isOffered}
-        onChange={(isOffered) => change({ isOffered })}
-      />
-      {input.isOffered && (
-        <>
-          <div class="columns">
-            <Field label="Tool name" value={input.name} isRequired onChange={(name) => change({ name })} />
-            <Field label="Description" value={input.description} onChange={(description) => change({ description })} />
-          </div>
-          <Field
-            label="Parameters (JSON Schema)"
-            kind="lines"
-            value={input.parameters}
-            isRequired
-            attributes={{ rows: 5, class: 'code', 'aria-invalid': isInvalid }}
-            onChange={(parameters) => change({ parameters })}
-          />
-          {isInvalid && (
-            <p class="problem" role="alert">
-              The parameters are not a JSON object.
-            </p>
-          )}
-        </>
-      )}
-    </fieldset>
   )
 }

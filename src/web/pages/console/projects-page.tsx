@@ -11,7 +11,17 @@ import { Button, CopyButton, Facts } from '../components.tsx'
 import { Checkbox, Field, pairLines } from '../form.tsx'
 import { useQuery, useUniqueId } from '../hooks.ts'
 import { type Column, DataTable } from '../table.tsx'
-import { type Action, Actions, Card, DetailHead, emptyState, QueryView, RowMenu, Section } from './components.tsx'
+import {
+  type Action,
+  Actions,
+  Card,
+  DetailHead,
+  emptyState,
+  LongTable,
+  QueryView,
+  RowMenu,
+  Section,
+} from './components.tsx'
 import { Moment, useMay, useViewer } from './context.tsx'
 import { type Row as KeyRow, keyColumns, keyPath, readKeys } from './keys-page.tsx'
 import { LimitsDialog, LimitsList } from './limits.tsx'
@@ -279,7 +289,8 @@ function ProjectDetails({ row, data, keys, onDone }: ProjectDetailsProps) {
         <p class="hint">They apply to all keys of the project together. Days and months are in UTC.</p>
       </Card>
       <Card title="API keys" action={<a href={to('keys')}>All keys</a>}>
-        <DataTable
+        <LongTable
+          what="keys"
           caption="Keys of the project"
           columns={shownKeyColumns}
           rows={keys}

@@ -1,42 +1,90 @@
 /** @jsxImportSource preact */
-// One request: its charge line by line, its attempts, the routes that were considered, and warnings.
+// One request: what happened and where to fix it, its charge line by line, its attempts, the routes that were considered, and
+// warnings.
 
 import { type ComponentChildren, Fragment } from 'preact'
-import { buckets } from '../../../kernel/usage.ts'
+import type { OperationName } from '../../../api/endpoints.ts'
+import { buckets, totalInputInJson } from '../../../kernel/usage.ts'
 import { countOf, exactCount, shortMs, usdText } from '../../catalog/format.ts'
+import { may } from '../../page-data.ts'
 import { type RequestDetails, withQuery } from '../api.ts'
-import { CodeBlock, CopyButton, Facts } from '../components.tsx'
-import { useApi } from '../hooks.ts'
-import { type Column, DataTable } from '../table.tsx'
-import { Amount, Card, causeText, NameOf, Outcome, QueryView } from './components.tsx'
-import { Moment } from './context.tsx'
+import { Amount, CopyButton, Facts, SidePanel } from '../components.tsx'
+import { type Query, useApi } from '../hooks.ts'
+import { Markdown } from '../markdown.tsx'
+import { amountColumn, type Column, DataTable } from '../table.tsx'
+import { Card, causeLevel, causeText, DetailHead, NameOf, Outcome, outcomeText, QueryView } from './components.tsx'
+import { Moment, useViewer } from './context.tsx'
+import { useConsolePath, useTitle } from './navigation.ts'
 
-/** On its own page, or in a panel beside the list. */
-export function RequestView({ id, address }: { readonly id: string; readonly address: string }) {
+interface RequestProps {
+  readonly id: string
+  readonly address: string
+}
+
+/** A request's own page. */
+export function RequestPage({ id, address }: RequestProps) {
   const query = useApi('getRequest', { id })
+  const to = useConsolePath()
+  const title = query.value ? titleOf(query.value) : 'Request'
+  useTitle(title)
   return (
     <>
-      <p class="id">
-        <code>{id}</code>
-        <CopyButton text={id} what="request id" />
+      <DetailHead trail={[['Requests', to('requests')]]} title={title} />
+      <RequestContent {...{ id, address, query }} />
+    </>
+  )
+}
+
+/** A request in a panel beside the list. */
+export function RequestPanel({ id, address, onClose }: RequestProps & { onClose(): void }) {
+  const query = useApi('getRequest', { id })
+  const to = useConsolePath()
+  return (
+    <SidePanel
+      title={query.value ? titleOf(query.value) : 'Request'}
+      action={<a href={to(`requests/${id}`)}>Open page</a>}
+      onClose={onClose}
+    >
+      <RequestContent {...{ id, address, query }} />
+    </SidePanel>
+  )
+}
+
+/** `404 · acme/legacy · no route available` */
+function titleOf(request: RequestDetails): string {
+  const outcome = outcomeText(request)
+  return [String(request.status), modelText(request), ...(outcome === '' ? [] : [outcome])].join(' · ')
+}
+
+function modelText({ model, requested_model: wanted }: RequestDetails): string {
+  return model ?? wanted ?? '(no model)'
+}
+
+function RequestContent({ id, address, query }: RequestProps & { readonly query: Query<RequestDetails> }) {
+  const curlText = `curl ${address}/api/requests/${id} -H "Authorization: Bearer $TOLLGATE_ADMIN_TOKEN"`
+  return (
+    <>
+      <p class="row">
+        <span class="id">
+          <code>{id}</code>
+          <CopyButton text={id} what="request id" />
+        </span>
+        <CopyButton text={`tollgate explain ${id}`} what="command" label="Command" />
+        <CopyButton text={curlText} what="API request" label="API request" />
       </p>
       <QueryView what="the request" query={query}>
-        {(request) => <Details request={request} address={address} />}
+        {(request) => <Details request={request} />}
       </QueryView>
     </>
   )
 }
 
-function Details({ request, address }: { readonly request: RequestDetails; readonly address: string }) {
-  const { id, reason, warnings, notes, candidates } = request
+function Details({ request }: { readonly request: RequestDetails }) {
+  const { warnings, notes, candidates } = request
   const messages = [...warnings, ...notes]
   return (
     <>
-      {reason !== null && (
-        <p class="warning" role="note">
-          {reason}
-        </p>
-      )}
+      <Reason request={request} />
       <Facts facts={factsOf(request)} />
       <div class="request-columns">
         <Card title="Attempts">
@@ -61,39 +109,91 @@ function Details({ request, address }: { readonly request: RequestDetails; reado
         <Card title="Warnings">
           <ul>
             {messages.map((text) => (
-              <li key={text}>{text}</li>
+              <li key={text}>
+                <Markdown text={text} />
+              </li>
             ))}
           </ul>
         </Card>
       )}
-      <Card title="Open in CLI or API">
-        <CodeBlock code={`tollgate explain ${id}`} what="command" />
-        <CodeBlock
-          code={`curl ${address}/api/requests/${id} -H "Authorization: Bearer $TOLLGATE_ADMIN_TOKEN"`}
-          what="API request"
-        />
-      </Card>
     </>
   )
 }
 
-const formats: Readonly<Record<string, string>> = { bytes: 'passed through', translation: 'translated' }
+/** What the caller was told, and where to change what led to it. */
+function Reason({ request }: { readonly request: RequestDetails }) {
+  const { reason, code } = request
+  const fixes = useFixes(request)
+  if (reason === null && fixes.length === 0) return null
+  return (
+    <div
+      class={causeLevel(request.cause ?? 'ok') === 'error' ? 'warning stack tight' : 'remark stack tight'}
+      role="note"
+    >
+      {reason !== null && <Markdown text={reason} />}
+      <p class="row">
+        {fixes.map(({ label, href }) => (
+          <a key={href} class="button quiet small" href={href}>
+            {label}
+          </a>
+        ))}
+        {code !== null && <a href={`/docs/errors#${code.toLowerCase()}`}>About {code}</a>}
+      </p>
+    </div>
+  )
+}
+
+interface Fix {
+  readonly label: string
+  readonly href: string
+}
+
+const providerCauses = ['no_route', 'routes_failed', 'provider_throttled', 'provider_refused', 'stream_interrupted']
+
+/** Where the viewer can change what led to a failure; empty = nowhere, or they may not. */
+function useFixes(request: RequestDetails): readonly Fix[] {
+  const { cause, workspace_id: workspace, key_id: key, project_id: project, attempts, candidates } = request
+  const viewer = useViewer()
+  const to = useConsolePath()
+  const fix = (operation: OperationName, label: string, path: string): readonly Fix[] =>
+    may(viewer, operation, workspace) ? [{ label, href: to(path) }] : []
+  if (cause !== null && providerCauses.includes(cause)) {
+    const failed = attempts.filter(({ outcome }) => outcome !== 'ok')
+    const names = [...new Set((failed.length > 0 ? failed : candidates).map(({ provider }) => provider))]
+    if (names.length === 0) return fix('listCredentials', 'Providers & routes', 'providers')
+    return names.flatMap((name) => fix('listCredentials', `Provider ${name}`, `providers/${encodeURIComponent(name)}`))
+  }
+  if (cause === 'model_not_allowed') return fix('updateProject', 'Models of the project', `projects/${project}`)
+  if (cause === 'spend_limit' || cause === 'limit_exceeded')
+    return fix('putKeyLimits', 'Limits of the key', `keys/${key}`)
+  if (cause === 'insufficient_balance') return fix('createCheckout', 'Billing', 'wallet')
+  return cause === 'unknown_model' ? [{ label: 'Models', href: '/' }] : []
+}
+
+const translations: Readonly<Record<string, string>> = { bytes: 'none', translation: 'translated' }
 
 function factsOf(request: RequestDetails) {
-  const { usage, lane, key_id, project_id } = request
+  const { usage, lane, key_id, project_id, cost } = request
+  const cached = usage ? usage.cache_read_tokens : 0
   return [
     ['Outcome', <Outcome key="outcome" {...request} />],
     ['Started', <Moment key="started" at={request.started_at} />],
-    ['Model', request.model ?? request.requested_model ?? 'unknown'],
+    ['Model', modelText(request)],
+    ...(request.model !== null && request.requested_model !== null
+      ? [['Fallback for', request.requested_model] as const]
+      : []),
     ...(request.cause === null ? [] : [['Cause', causeLink(request.cause)] as const]),
     ['Provider', providerText(request)],
-    ['Endpoint', <Endpoint key="endpoint" {...request} />],
-    ['Format', lane === null ? 'none' : (formats[lane] ?? lane)],
+    ['Cost', <Amount key="cost" usd={cost} />],
+    ['Input', usage ? countOf(totalInputInJson(usage), 'token') : 'none'],
+    ...(cached > 0 ? [['From cache', countOf(cached, 'token')] as const] : []),
+    ['Output', usage ? countOf(usage.output_tokens, 'token') : 'none'],
     ['First token', request.first_event_ms === null ? 'none' : shortMs(request.first_event_ms)],
     ['Duration', shortMs(request.total_ms)],
-    ['Output', usage ? countOf(usage.output_tokens, 'token') : 'none'],
-    ['Client', request.client ?? 'unknown'],
+    ['Endpoint', <Endpoint key="endpoint" {...request} />],
+    ['Translation', lane === null ? '–' : (translations[lane] ?? lane)],
     ...attributionFacts(request),
+    ['User agent', request.client ?? 'unknown'],
     ['Key', requestsOf('Key', key_id)],
     ['Project', requestsOf('Project', project_id)],
   ] as const
@@ -102,24 +202,29 @@ function factsOf(request: RequestDetails) {
 /** What the client says the request is for, each with a link to the other requests for it. */
 function attributionFacts({ session, agent, end_user: user, tags }: RequestDetails) {
   const linked = (name: string, text: string) => (
-    <a key={text} href={withQuery('/console/requests', { [name]: text })}>
+    <a key={text} href={withQuery('/console/requests', { range: linkedRange, [name]: text })}>
       {text}
     </a>
   )
   const tagTexts = Object.entries(tags).map(([name, value]) => `${name}=${value}`)
   const facts = [
+    ['Client', agent !== null && linked('agent', agent)],
     ['Session', session !== null && linked('session', session)],
-    ['Agent', agent !== null && linked('agent', agent)],
     ['End user', user !== null && linked('user', user)],
     ['Tags', tagTexts.length > 0 && <span class="row">{tagTexts.map((tag) => linked('tag', tag))}</span>],
   ] as const
   return facts.flatMap(([name, shown]) => (shown === false ? [] : [[name, shown] as const]))
 }
 
-const causeLink = (cause: string) => <a href={withQuery('/console/requests', { cause })}>{causeText(cause)}</a>
+/** The request may be some days old. */
+const linkedRange = '30d'
+
+const causeLink = (cause: string) => (
+  <a href={withQuery('/console/requests', { range: linkedRange, cause })}>{causeText(cause)}</a>
+)
 
 const requestsOf = (kind: 'Key' | 'Project', id: string) => (
-  <a href={`/console/requests?${kind.toLowerCase()}=${id}`}>
+  <a href={withQuery('/console/requests', { range: linkedRange, [kind.toLowerCase()]: id })}>
     <NameOf kind={kind} id={id} />
   </a>
 )
@@ -148,13 +253,20 @@ function providerText({ provider, upstream_model: model, code, attempts }: Reque
 interface ChargeRow {
   readonly name: ComponentChildren
   readonly calculation: string
-  readonly amount: ComponentChildren
+  readonly amount: string
+  readonly isTotal?: boolean
 }
 
 const chargeColumns: readonly Column<ChargeRow>[] = [
   { label: 'Kind', show: ({ name }) => name },
   { label: 'Count × price per million', isNumber: true, show: ({ calculation }) => calculation },
-  { label: 'Amount', isNumber: true, show: ({ amount }) => amount },
+  {
+    ...amountColumn('Amount', ({ amount }: ChargeRow) => amount, { isExact: true }),
+    show: ({ amount, isTotal }, decimals) => {
+      const shown = <Amount usd={amount} isExact decimals={decimals} />
+      return isTotal ? <strong data-charge={amount}>{shown}</strong> : shown
+    },
+  },
 ]
 
 /** Count × price of every kind, to the last digit, with what was held and released. */
@@ -164,18 +276,13 @@ function Charge(request: RequestDetails) {
   const rows: ChargeRow[] = charge.lines.map(({ kind, tokens, price_per_million: price, amount }) => ({
     name: buckets[kind].label,
     calculation: `${exactCount(tokens)} × ${usdText(price)}`,
-    amount: <Amount usd={amount} />,
+    amount,
   }))
   if (Number(charge.written_off) > 0) {
-    const amount = <Amount usd={`-${charge.written_off}`} />
+    const amount = `-${charge.written_off}`
     rows.push({ name: 'Written off: exceeded the balance', calculation: '', amount })
   }
-  const total = (
-    <strong data-charge={charge.charged}>
-      <Amount usd={charge.charged} />
-    </strong>
-  )
-  rows.push({ name: <strong>Total charge</strong>, calculation: '', amount: total })
+  rows.push({ name: <strong>Total charge</strong>, calculation: '', amount: charge.charged, isTotal: true })
   return (
     <>
       <DataTable
@@ -187,8 +294,8 @@ function Charge(request: RequestDetails) {
       />
       {transfers.map((transfer) => (
         <p key={transfer.id}>
-          The {transfer.kind} <code>{transfer.id}</code> moved <Amount usd={transfer.amount} /> {transferText(transfer)}
-          , <Moment at={transfer.created_at} />.
+          The {transfer.kind} <code>{transfer.id}</code> moved <Amount usd={transfer.amount} isExact />{' '}
+          {transferText(transfer)}, <Moment at={transfer.created_at} />.
         </p>
       ))}
       <p class="hint">
@@ -201,7 +308,7 @@ function Charge(request: RequestDetails) {
         sum is rounded up once, to a billionth of a dollar.{' '}
         {held !== null && (
           <>
-            Held before the request: <Amount usd={held} />; released: <Amount usd={charge.released} />.{' '}
+            Held before the request: <Amount usd={held} isExact />; released: <Amount usd={charge.released} isExact />.{' '}
           </>
         )}
         Price <code>{charge.price_version}</code>, {charge.price_source}, since{' '}

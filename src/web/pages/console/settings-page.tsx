@@ -1,15 +1,15 @@
 /** @jsxImportSource preact */
-// Settings of the whole gateway: workspaces, sessions, the configuration in force, and the audit log.
+// Settings of the whole gateway: workspaces, sessions and the configuration in force.
 
 import type { ConsoleData } from '../../page-data.ts'
 import { callApi, callForAll, type ItemOf, signOut, signOutEverywhere, type Workspace } from '../api.ts'
 import { Button, CodeBlock, ErrorNotice } from '../components.tsx'
-import { useApi, useList, useQuery, useSubmit } from '../hooks.ts'
-import { type Column, DataTable } from '../table.tsx'
+import { useApi, useQuery, useSubmit } from '../hooks.ts'
+import type { Column } from '../table.tsx'
 import { toSignIn } from './account-page.tsx'
-import { Actions, Card, emptyState, ListSection, QueryView } from './components.tsx'
-import { Moment, useTimeFormats } from './context.tsx'
-import { auditLines } from './figures.ts'
+import { Actions, Card, LongTable, QueryView } from './components.tsx'
+import { managedSettingsPath } from './managed-settings-page.tsx'
+import { useConsolePath } from './navigation.ts'
 import { FormDialog, useOverlay } from './overlay.tsx'
 
 export function SettingsView({ address, actor, isPerson }: ConsoleData) {
@@ -20,7 +20,7 @@ export function SettingsView({ address, actor, isPerson }: ConsoleData) {
         <SessionCard signedIn={isPerson ? `as ${actor}` : 'with the management token'} />
       </div>
       <ConfigurationCard address={address} />
-      <AuditLog />
+      <ManagedSettingsCard />
     </>
   )
 }
@@ -109,6 +109,20 @@ function SessionCard({ signedIn }: { readonly signedIn: string }) {
   )
 }
 
+function ManagedSettingsCard() {
+  const to = useConsolePath()
+  return (
+    <Card title="Managed settings of Claude Code">
+      <p>
+        Permissions, environment and hooks that Claude Code gets when people sign in to this gateway, by role and group.
+      </p>
+      <p>
+        <a href={to(managedSettingsPath)}>Edit managed settings</a>
+      </p>
+    </Card>
+  )
+}
+
 /** Read-only: settings are changed in the environment or the file. */
 function ConfigurationCard({ address }: { readonly address: string }) {
   const query = useApi('getConfig', {})
@@ -152,7 +166,9 @@ type Setting = ItemOf<'getConfig'>
 
 function SettingsTable({ caption, settings }: { readonly caption: string; readonly settings: readonly Setting[] }) {
   if (settings.length === 0) return null
-  return <DataTable caption={caption} columns={settingColumns} rows={settings} keyOf={({ name }) => name} />
+  return (
+    <LongTable what="settings" caption={caption} columns={settingColumns} rows={settings} keyOf={({ name }) => name} />
+  )
 }
 
 const settingColumns: readonly Column<Setting>[] = [
@@ -160,48 +176,3 @@ const settingColumns: readonly Column<Setting>[] = [
   { label: 'Value', show: ({ value }) => <span class="wrap">{value}</span> },
   { label: 'Source', show: ({ source }) => <span class="wrap">{source}</span> },
 ]
-
-type AuditEntry = ItemOf<'listAudit'>
-
-function AuditLog() {
-  const list = useList('listAudit', { query: { limit: 50 } })
-  // The log names people by id, so that nothing has to be erased from it.
-  const people = useApi('listMembers', { query: { limit: 200 } }).value?.data ?? []
-  const nameOf = (actor: string) => people.find(({ person_id }) => person_id === actor)?.email ?? actor
-  return (
-    <ListSection
-      title="Audit log"
-      action={<span class="hint">Each entry contains the hash of the previous one, so tampering is detectable.</span>}
-      what="changes"
-      list={list}
-      caption="Changes, newest first"
-      columns={auditColumns(nameOf)}
-      keyOf={({ sequence }) => String(sequence)}
-      empty={emptyState('No changes yet', 'Created keys, projects, top-ups and other changes are listed here.')}
-    />
-  )
-}
-
-const auditColumns = (nameOf: (actor: string) => string): readonly Column<AuditEntry>[] => [
-  { label: 'Action', isWhole: true, show: ({ action }) => <strong>{action}</strong> },
-  { label: 'Time', isWhole: true, show: ({ at }) => <Moment at={at} /> },
-  { label: 'Actor', isWhole: true, show: ({ actor }) => <span title={actor}>{nameOf(actor)}</span> },
-  { label: 'Object', show: ({ object }) => <code class="object">{object}</code> },
-  { label: 'Details', show: (entry) => <AuditDetails entry={entry} /> },
-]
-
-function AuditDetails({ entry }: { readonly entry: AuditEntry }) {
-  const { moment } = useTimeFormats()
-  const lines = auditLines(entry, moment)
-  if (lines.length === 0) return <span class="muted">none</span>
-  return (
-    <ul class="plain tight">
-      {lines.map(({ name, text, isRaw }) => (
-        <li key={name} class="wrap">
-          {name !== '' && `${name}: `}
-          {isRaw ? <code>{text}</code> : text}
-        </li>
-      ))}
-    </ul>
-  )
-}

@@ -2,11 +2,10 @@
 // Signing in to the console: with an account, or with the management token. A one-time link in the address is used at once
 // and removed from the address; an invitation or a reset link asks for a password first.
 
-import type { TargetedSubmitEvent } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
-import type { SignInData } from '../../page-data.ts'
+import { devicePath, type SignInData } from '../../page-data.ts'
 import { type Credentials, signIn, takeSignInCause } from '../api.ts'
-import { Field, type FieldLook } from '../form.tsx'
+import { CheckedForm, Field, type FieldLook } from '../form.tsx'
 import { useSubmit } from '../hooks.ts'
 
 const causes = {
@@ -77,6 +76,9 @@ export function SignInPage(props: SignInData) {
           <strong>{causes[cause].title}</strong> {causes[cause].text} Sign in to return to this page. Your last change
           was not sent.
         </p>
+      )}
+      {returnTo.startsWith(devicePath) && !link && (
+        <p role="note">Sign in first. Then you see which device asks to be signed in, and approve or deny it.</p>
       )}
       {link && link.kind !== 'spent' ? (
         <>
@@ -223,12 +225,8 @@ interface SignInFormProps {
 }
 
 function SignInForm({ values, isBusy, label, fields, change, open }: SignInFormProps) {
-  const onSubmit = (event: TargetedSubmitEvent<HTMLFormElement>) => {
-    event.preventDefault()
-    open(values)
-  }
   return (
-    <form onSubmit={onSubmit} class="stack needs-script">
+    <CheckedForm onSubmit={() => open(values)} class="stack needs-script">
       {fields.map((field) => (
         <Field
           key={field.id}
@@ -241,6 +239,6 @@ function SignInForm({ values, isBusy, label, fields, change, open }: SignInFormP
       <button class="button" type="submit" disabled={isBusy}>
         {isBusy ? 'Signing in …' : label}
       </button>
-    </form>
+    </CheckedForm>
   )
 }

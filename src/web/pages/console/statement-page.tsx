@@ -8,6 +8,7 @@ import type { AnswerOf } from '../api.ts'
 import { Button, Facts } from '../components.tsx'
 import { Field } from '../form.tsx'
 import { useApi } from '../hooks.ts'
+import { amountColumn, type Column, DataTable } from '../table.tsx'
 import { QueryView } from './components.tsx'
 import { navigate, useConsolePath } from './navigation.ts'
 
@@ -27,7 +28,7 @@ export function StatementChoice() {
   return (
     <div class="controls">
       <Field
-        label="Statement of a month"
+        label="Monthly statements"
         value=""
         options={[{ value: '', label: 'Choose a month' }, ...lastMonths().map((value) => ({ value, label: value }))]}
         onChange={(month) => month && navigate(to(`wallet/${month}`))}
@@ -63,26 +64,13 @@ function StatementView({ id, month }: { readonly id: string; readonly month: str
               {!statement.is_final && ' · this month is not over'}
             </p>
           </header>
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">Item</th>
-                <th scope="col">Date (UTC)</th>
-                <th scope="col" class="number">
-                  Amount
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {linesOf(statement).map(({ key, item, date, amount }) => (
-                <tr key={key}>
-                  <td>{item}</td>
-                  <td>{date}</td>
-                  <td class="number">{signedText(amount)}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
+          <DataTable
+            class="paper-table"
+            caption={`Statement ${statement.month}`}
+            columns={columns}
+            rows={linesOf(statement)}
+            keyOf={({ key }) => key}
+          />
           <p class="hint">Amounts in USD. A request counts in the month in which it ended, in UTC.</p>
           <PaperActions csv={`/api/workspaces/${id}/statement/export?month=${month}`} />
         </article>
@@ -117,9 +105,12 @@ function linesOf({ from, until, opening_balance, closing_balance, fundings, char
   ]
 }
 
-function signedText(amount: string): string {
-  return amount.startsWith('-') ? `−${usdText(amount.slice(1))}` : usdText(amount)
-}
+/** On paper nothing can be hovered: amounts have all their digits. */
+const columns: readonly Column<ReturnType<typeof linesOf>[number]>[] = [
+  { label: 'Item', show: ({ item }) => item },
+  { label: 'Date (UTC)', show: ({ date }) => date },
+  amountColumn('Amount', ({ amount }) => amount, { isExact: true }),
+]
 
 function PaperActions({ csv }: { readonly csv?: string }) {
   const to = useConsolePath()

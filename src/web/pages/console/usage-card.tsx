@@ -6,14 +6,14 @@ import { useState } from 'preact/hooks'
 import { isoTime } from '../../../kernel/clock.ts'
 import { exactCount } from '../../catalog/format.ts'
 import { withQuery } from '../api.ts'
-import { Facts, Segments } from '../components.tsx'
+import { Amount, Facts, Segments } from '../components.tsx'
 import { useApi, useList } from '../hooks.ts'
-import { Amount, Card, ListView, QueryView } from './components.tsx'
+import { Card, ListView, QueryView } from './components.tsx'
 import { useTimeFormats } from './context.tsx'
-import { dayMs } from './figures.ts'
+import { dayMs, ranges } from './figures.ts'
 import { useConsolePath } from './navigation.ts'
-import { requestColumns } from './requests-page.tsx'
-import { metrics, ranges, SeriesChart, useNow } from './usage-explorer.tsx'
+import { recentColumns } from './request-columns.tsx'
+import { metrics, SeriesChart, useNow } from './usage-explorer.tsx'
 
 interface OwnerProps {
   readonly kind: 'key' | 'project'
@@ -82,14 +82,14 @@ export function UsageCard({ kind, id }: OwnerProps) {
 
 const shortRanges = ranges.map(({ value }) => ({ value, label: value }))
 
-const recentLabels = ['Time', 'Outcome', 'Model', 'Duration', 'Cost']
-const recentColumns = requestColumns.filter(({ label }) => recentLabels.includes(label))
-
 export function RecentRequests({ kind, id }: OwnerProps) {
   const to = useConsolePath()
   const list = useList('listRequests', { query: { [`${kind}_id`]: id, limit: 10 } })
   return (
-    <Card title="Recent requests" action={<a href={withQuery(to('requests'), { [kind]: id })}>All requests</a>}>
+    <Card
+      title="Recent requests"
+      action={<a href={withQuery(to('requests'), { range: '30d', [kind]: id })}>All requests</a>}
+    >
       <ListView
         what="requests"
         list={{ ...list, hasMore: false }}

@@ -10,6 +10,8 @@ export interface ChartSeries {
   readonly label: string
   /** One for each start; null = nothing was measured. */
   readonly values: readonly (number | null)[]
+  /** A token of the stylesheet; absent = by its place. */
+  readonly color?: `--${string}`
 }
 
 export interface UsageChartProps {
@@ -20,10 +22,17 @@ export interface UsageChartProps {
   readonly isStacked: boolean
   /** Of the previous period, by place. */
   readonly before: readonly (number | null)[] | undefined
+  /** `the period before` */
+  readonly beforeName?: string | undefined
   /** The window: intervals that it cuts are hatched. */
   readonly from: number
   readonly to: number
+  /** At the pointer. */
   text(value: number): string
+  /** Beside the grid, shorter. */
+  axisText(value: number): string
+  /** Beside the plot, for those texts; absent = for amounts. */
+  readonly axisPixels?: number
   when(start: number): string
   onOpen(start: number): void
 }
@@ -70,17 +79,23 @@ export function UsageChart(props: UsageChartProps) {
           <strong>{props.when(start)}</strong>
           {isPartial(props, start) && <small class="muted">partial interval</small>}
           <ul class="plain">
-            {series.map(({ label, values }, color) => {
+            {isStacked && series.length > 1 && (
+              <li class="series-total">
+                <span>Total</span>{' '}
+                <b>{props.text(series.reduce((sum, { values }) => sum + (values[at.index] ?? 0), 0))}</b>
+              </li>
+            )}
+            {series.map(({ label, values, color }, place) => {
               const value = values[at.index]
               return value === null || value === undefined || (value === 0 && isStacked) ? null : (
-                <li key={label} class={`series-${colorOf(color, label)}`}>
+                <li key={label} class={`series-${color?.slice(2) ?? colorOf(place, label)}`}>
                   <span>{label}</span> <b>{props.text(value)}</b>
                 </li>
               )
             })}
             {before?.[at.index] != null && (
               <li class="series-before">
-                <span>previous period</span> <b>{props.text(before[at.index] ?? 0)}</b>
+                <span>{props.beforeName}</span> <b>{props.text(before[at.index] ?? 0)}</b>
               </li>
             )}
           </ul>
@@ -144,7 +159,7 @@ const labelPixels = 110
 /** Right of the plot. */
 const paddingPixels = 8
 /** `$0.00012345` */
-const yAxisPixels = 84
+const amountPixels = 84
 const xAxisPixels = 28
 
 type Latest = { readonly current: UsageChartProps }
@@ -155,7 +170,7 @@ function optionsOf(
   latest: Latest,
   setAt: (at: { readonly index: number; readonly left: number } | undefined) => void,
 ): uPlot.Options {
-  const { series, isStacked, stepMs, starts } = latest.current
+  const { series, isStacked, stepMs, starts, axisPixels = amountPixels } = latest.current
   const style = getComputedStyle(root)
   // A canvas takes no light-dark(); the browser resolves it on an element.
   const probe = document.createElement('span')
@@ -164,11 +179,10 @@ function optionsOf(
     probe.style.color = `var(${name})`
     return getComputedStyle(probe).color
   }
-  const color = (place: number, label: string) => token(`--data-${colorOf(place, label)}`)
   const [ink, line, paper] = [token('--ink-soft'), token('--line'), token('--surface')]
   const bars = Plot.paths.bars?.({ size: [0.8, 64], align: 1 })
-  const each = series.map(({ label }, place): uPlot.Series => {
-    const shade = color(place, label)
+  const each = series.map(({ label, color }, place): uPlot.Series => {
+    const shade = token(color ?? `--data-${colorOf(place, label)}`)
     return isStacked
       ? { label, fill: shade, width: 0, points: { show: false }, ...(bars && { paths: bars }) }
       : { label, stroke: shade, width: 2, spanGaps: true, points: { size: 5 } }
@@ -194,13 +208,13 @@ function optionsOf(
         // A label is centered below its place; one at the right edge would be cut.
         values: ({ width, scales: { x } }, splits) => {
           const [first = 0, last = 1] = [x?.min, x?.max]
-          const pixels = (width - yAxisPixels) / (last - first)
+          const pixels = (width - axisPixels) / (last - first)
           const isWhole = (at: number) => (last - at) * pixels > labelPixels / 2 - paddingPixels
           return splits.map((at) => (isWhole(at) ? latest.current.when(at * 1000) : ''))
         },
         space: labelPixels,
       },
-      { ...axis, size: yAxisPixels, values: (_, splits) => splits.map((value) => latest.current.text(value)) },
+      { ...axis, size: axisPixels, values: (_, splits) => splits.map((value) => latest.current.axisText(value)) },
     ],
     series: [{}, ...(isStacked ? each.reverse() : each), ghost],
     hooks: {

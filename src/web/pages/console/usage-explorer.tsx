@@ -1,25 +1,20 @@
 /** @jsxImportSource preact */
-// The usage explorer: one metric over time by one group, compared with the period before, with the same figures as tables.
+// The usage explorer: one metric over time by one group, compared with the period before, and the table of the same figures.
 // Everything shown comes from GET /api/usage/series; choices are in the address.
 
 import { useEffect, useState } from 'preact/hooks'
 import { isoTime, systemClock } from '../../../kernel/clock.ts'
+import { formatUsd, type Nano } from '../../../kernel/money.ts'
 import { csvLine } from '../../../wire/csv.ts'
-import { exactCount, shortCount, shortMs } from '../../catalog/format.ts'
+import { exactCount, percentText, shortCount, shortMs, usd } from '../../catalog/format.ts'
 import { type AnswerOf, withQuery } from '../api.ts'
-import { Button, Segments } from '../components.tsx'
-import { type Column, DataTable } from '../table.tsx'
-import { Amount, causeText, saveFile } from './components.tsx'
+import { Amount, Button, Percent, Segments } from '../components.tsx'
+import { amountColumn, type Column, DataTable } from '../table.tsx'
+import { causeText, saveFile } from './components.tsx'
 import { useTimeFormats } from './context.tsx'
 import { firstTokenText } from './figures.ts'
 import { navigate } from './navigation.ts'
 import { type ChartSeries, chartColors, colorOf, restLabel, UsageChart } from './usage-chart.tsx'
-
-export const ranges = [
-  { value: '24h', label: 'Last 24 hours', days: 1 },
-  { value: '7d', label: 'Last 7 days', days: 7 },
-  { value: '30d', label: 'Last 30 days', days: 30 },
-] as const
 
 const refreshMs = 30_000
 
@@ -60,30 +55,60 @@ export function metricOf(name: Metric['value'], sums: Omit<Point, 'start'>): num
   return sums.first_event_ms?.[name] ?? null
 }
 
+function nanoOf(dollars: number): Nano {
+  return BigInt(Math.round(dollars * 1e9)) as Nano
+}
+
+/** At the pointer: with every digit, so that the series add up to their total. */
 export function metricText(name: Metric['value'], value: number): string {
+  if (name === 'spend') return usd(nanoOf(value))
+  return metrics.some((metric) => metric.value === name && metric.isSum) ? exactCount(value) : axisText(name, value)
+}
+
+/** Short, with steps that stay apart. */
+export function axisText(name: Metric['value'], value: number): string {
   if (name === 'spend') return value === 0 ? '$0' : `$${Number(value.toPrecision(3))}`
   if (name === 'p50' || name === 'p95') return shortMs(value)
-  return name === 'cache' ? `${Number((value * 100).toFixed(1))} %` : shortCount(value)
+  return name === 'cache' ? percentText(value) : shortCount(value)
 }
 
 /** `filter`: the parameter of the request list that selects a group. */
 export const seriesGroups = [
   { value: 'model', label: 'Model', filter: 'model' },
+  { value: 'person', label: 'Person', filter: undefined },
   { value: 'key', label: 'Key', filter: 'key' },
   { value: 'project', label: 'Project', filter: 'project' },
   { value: 'provider', label: 'Provider', filter: 'provider' },
+  { value: 'route', label: 'Route', filter: undefined },
   { value: 'agent', label: 'Client', filter: 'agent' },
   { value: 'session', label: 'Session', filter: 'session' },
+  { value: 'user', label: 'End user', filter: 'user' },
+  { value: 'tag:', label: 'Tag', filter: 'tag' },
   { value: 'cause', label: 'Outcome', filter: 'cause' },
   { value: 'workspace', label: 'Workspace', filter: undefined },
 ] as const
+
+/** The tag of a group `tag:NAME`; empty = not named yet, undefined = another group. */
+export function tagOf(group: string): string | undefined {
+  return group.startsWith('tag:') ? group.slice('tag:'.length) : undefined
+}
+
+function groupOf(group: string) {
+  return seriesGroups.find(({ value }) => value === (tagOf(group) === undefined ? group : 'tag:')) ?? seriesGroups[0]
+}
+
+function groupLabel(group: string): string {
+  return tagOf(group) || groupOf(group).label
+}
 
 export const intervalMs = { '1m': 60_000, '5m': 300_000, '1h': 3_600_000, '6h': 21_600_000, '1d': 86_400_000 } as const
 
 export interface UsageExplorerProps {
   readonly usage: UsageSeries
-  /** The same span before it; undefined = not loaded. */
+  /** What it is compared with; undefined = not loaded. */
   readonly previous: UsageSeries | undefined
+  /** `the period before` */
+  readonly previousName: string
   readonly metric: Metric
   readonly group: string
   readonly offsetMinutes: number
@@ -111,9 +136,18 @@ export function UsageExplorer(props: UsageExplorerProps) {
       </figcaption>
       <SeriesChart {...props} />
       <p class="hint">
-        {moment(usage.from)} to {moment(usage.to)}, {zoneName}. Hatched intervals are partial; the dashed line is the
-        period before. Click an interval to see its requests.
+        {moment(usage.from)} to {moment(usage.to)}, {zoneName}. Hatched intervals are partial
+        {previousValues(props) && `; the dashed line is ${props.previousName}`}. Click an interval to see its requests.
       </p>
+      {usage.total.cache_read_tokens > 0 && (
+        <p class="hint">
+          <Percent share={metricOf('cache', usage.total)} /> of the input came from prompt caches, which saved{' '}
+          <Amount usd={usage.total.cache_saved} />.
+        </p>
+      )}
+      {usage.log_from !== null && usage.log_from > usage.from && (
+        <p class="hint">From the request log, which begins at {moment(usage.log_from)}.</p>
+      )}
       <SeriesTable usage={usage} group={group} filter={filter} />
       <details>
         <summary class="hint">Show as table</summary>
@@ -122,7 +156,7 @@ export function UsageExplorer(props: UsageExplorerProps) {
           caption={`${metric.label} over time`}
           columns={[
             { label: `Starting (${zoneName})`, show: ({ start }) => when(start) },
-            { label: 'Spend', isNumber: true, show: ({ cost }) => <Amount usd={cost} /> },
+            amountColumn('Spend', ({ cost }: Point) => cost),
             { label: 'Requests', isNumber: true, show: ({ requests }) => exactCount(requests) },
             { label: 'Errors', isNumber: true, show: ({ errors }) => exactCount(errors) },
             { label: 'Tokens', isNumber: true, show: (point) => exactCount(metricOf('tokens', point) ?? 0) },
@@ -136,10 +170,26 @@ export function UsageExplorer(props: UsageExplorerProps) {
 }
 
 type SeriesChartProps = Pick<UsageExplorerProps, 'usage' | 'metric' | 'group' | 'offsetMinutes' | 'filter'> &
-  Partial<Pick<UsageExplorerProps, 'previous'>>
+  Partial<Pick<UsageExplorerProps, 'previous' | 'previousName'>>
+
+/** More than this many times the current values, and the chart would show little else. */
+const previousMax = 3
+
+/** The values of the previous period at the intervals of this one; undefined = they would not be readable. */
+function previousValues({ usage, previous, metric, offsetMinutes }: SeriesChartProps) {
+  if (!previous || !metric.isSum) return undefined
+  const [from, to] = [Date.parse(usage.from), Date.parse(usage.to)]
+  const starts = startsOf(from, to, intervalMs[usage.interval], offsetMinutes)
+  const before = shifted(previous, metric.value, starts, from - Date.parse(previous.from))
+  const most = (values: readonly (number | null)[]) => Math.max(0, ...values.map((value) => value ?? 0))
+  const now = most(usage.total.points.map((point) => metricOf(metric.value, point)))
+  const isLine = before.filter((value) => value !== null).length > 1
+  return isLine && most(before) <= previousMax * now ? before : undefined
+}
 
 /** A metric over time by group; a click on an interval leads to its requests. */
-export function SeriesChart({ usage, previous, metric, group, offsetMinutes, filter }: SeriesChartProps) {
+export function SeriesChart(props: SeriesChartProps) {
+  const { usage, metric, group, offsetMinutes, filter } = props
   const { hour, day } = useTimeFormats()
   const stepMs = intervalMs[usage.interval]
   const [from, to] = [Date.parse(usage.from), Date.parse(usage.to)]
@@ -156,10 +206,12 @@ export function SeriesChart({ usage, previous, metric, group, offsetMinutes, fil
     <UsageChart
       {...{ starts, stepMs, from, to }}
       series={chartSeries(usage, metric, group, starts)}
-      before={previous && shifted(previous, metric.value, starts, from - Date.parse(previous.from))}
+      before={previousValues(props)}
+      beforeName={props.previousName}
       isStacked={metric.isSum}
       when={usage.interval === '1d' ? day : hour}
       text={(value) => metricText(metric.value, value)}
+      axisText={(value) => axisText(metric.value, value)}
       onOpen={open}
     />
   )
@@ -199,7 +251,7 @@ function chartSeries(
 
 function nameOf({ value, name }: UsageSeries['series'][number], group: string): string {
   if (group === 'cause' && value !== null) return causeText(value)
-  return name ?? value ?? (group === 'model' ? 'unknown model' : 'none')
+  return name ?? value ?? `(no ${groupLabel(group).toLowerCase()})`
 }
 
 /** By place: the interval of the previous period that lies as far from its start. */
@@ -218,14 +270,16 @@ function csvOf({ usage, metric, group, offsetMinutes }: SeriesChartProps): strin
   const starts = startsOf(from, to, intervalMs[usage.interval], offsetMinutes)
   const series = chartSeries(usage, metric, group, starts)
   const head = csvLine(['start', ...series.map((each) => `${metric.label}: ${each.label}`)])
-  const lines = starts.map((start, at) => csvLine([isoTime(start), ...series.map(({ values }) => values[at] ?? null)]))
+  const cell = (value: number | null | undefined) =>
+    value == null || metric.value !== 'spend' ? (value ?? null) : formatUsd(nanoOf(value))
+  const lines = starts.map((start, at) => csvLine([isoTime(start), ...series.map(({ values }) => cell(values[at]))]))
   return `${[head, ...lines].join('\r\n')}\r\n`
 }
 
 type SeriesRow = UsageSeries['series'][number] & { readonly color: string }
 
 const seriesColumns: readonly Column<SeriesRow>[] = [
-  { label: 'Spend', isNumber: true, show: ({ cost }) => <Amount usd={cost} /> },
+  amountColumn('Spend', ({ cost }) => cost),
   { label: 'Requests', isNumber: true, show: ({ requests }) => exactCount(requests) },
   { label: 'Errors', isNumber: true, show: ({ errors }) => exactCount(errors) },
   { label: 'Tokens', isNumber: true, show: (row) => exactCount(metricOf('tokens', row) ?? 0) },
@@ -242,19 +296,16 @@ const seriesColumns: readonly Column<SeriesRow>[] = [
   {
     label: 'Cache hits',
     isNumber: true,
-    show: (row) => {
-      const rate = metricOf('cache', row)
-      return rate === null ? '–' : metricText('cache', rate)
-    },
+    show: (row) => <Percent share={metricOf('cache', row)} />,
   },
+  amountColumn('Cache savings', ({ cache_saved }) => cache_saved),
 ]
 
 function SeriesTable({ usage, group, filter: shared }: Pick<UsageExplorerProps, 'usage' | 'group' | 'filter'>) {
-  const known = seriesGroups.find(({ value }) => value === group)
-  const tag = group.startsWith('tag:') ? group.slice('tag:'.length) : undefined
-  const label = known?.label ?? `Tag ${tag}`
+  const { filter } = groupOf(group)
+  const tag = tagOf(group)
+  const label = groupLabel(group)
   const hrefOf = ({ value }: SeriesRow) => {
-    const filter = tag === undefined ? known?.filter : 'tag'
     if (value === null || filter === undefined) return undefined
     return withQuery('/console/requests', {
       ...shared,
@@ -270,6 +321,7 @@ function SeriesTable({ usage, group, filter: shared }: Pick<UsageExplorerProps, 
   return (
     <div class="table-box">
       <DataTable
+        class="data-table summary-table"
         caption={`Usage by ${label.toLowerCase()}, highest spend first`}
         columns={[first, ...seriesColumns]}
         rows={usage.series.map((row, place) => ({ ...row, color: colorOf(place, nameOf(row, group)) }))}

@@ -1,44 +1,54 @@
 /** @jsxImportSource preact */
-// Usage: spend, requests, errors, latency and runway. Every figure is summed by the server and links to its requests.
+// Usage: spend, requests, errors and latency of a period, and the spend of this month with its forecast. Every figure is summed by the server and links to its requests.
 
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { isoTime, systemClock } from '../../../kernel/clock.ts'
-import { exactCount } from '../../catalog/format.ts'
-import { spendQuery, usageQuery } from '../../first-calls.ts'
+import { exactCount, percentText } from '../../catalog/format.ts'
+import { monthQuery, spendQuery, usageQuery } from '../../first-calls.ts'
 import type { ConsoleData } from '../../page-data.ts'
 import { withQuery } from '../api.ts'
-import { Button } from '../components.tsx'
-import { Field } from '../form.tsx'
+import { Amount, Button, Meter, Percent } from '../components.tsx'
+import { CommittedField, Field } from '../form.tsx'
 import { cancelledText, firstTime, useAddressQuery, useApi } from '../hooks.ts'
-import { ExampleRequest, emptyState, Headline, LongRead, NameOf, QueryView, Tiles } from './components.tsx'
-import { TimeField, useMay, useTimeFormats, useWorkspaces } from './context.tsx'
-import { dayMs, firstTokenText, isoTimeOf, runwayText, spendRateDays, spendRateOf } from './figures.ts'
+import { ExampleRequest, emptyState, LongRead, NameOf, QueryView, type Tile, Tiles } from './components.tsx'
+import { TimeField, useMay, useTimeFormats, useViewer, useWorkspaces } from './context.tsx'
+import {
+  firstTokenText,
+  forecastOf,
+  isoTimeOf,
+  monthRanges,
+  ranges,
+  runwayText,
+  spendRateDays,
+  spendRateOf,
+  usagePeriod,
+  withPeriodBefore,
+} from './figures.ts'
 import { FirstSteps } from './first-run.tsx'
 import {
   type Metric,
   metricOf,
   metrics,
-  ranges,
   seriesGroups,
+  tagOf,
   UsageExplorer,
   type UsageSeries,
 } from './usage-explorer.tsx'
-import { UsageReport } from './usage-report.tsx'
 
 const refreshMs = 30_000
 
 export function UsageView({ address, isOperator, now: answeredAt }: ConsoleData) {
-  const [query, change] = useAddressQuery(['range', 'from', 'to', 'group', 'metric', 'by', 'key', 'project'])
+  const [query, change] = useAddressQuery(['range', 'from', 'to', 'group', 'metric', 'key', 'project'])
   const { chosen, current, isDecided } = useWorkspaces()
   const { zoneName } = useTimeFormats()
   const isPaused = useRef(false)
   const [now, isMounted] = useNowFrom(answeredAt, isPaused)
-  const range = ranges.find(({ value }) => value === query.range) ?? ranges[0]
-  const custom = { from: Date.parse(isoTimeOf(query.from)), to: Date.parse(isoTimeOf(query.to)) }
-  const isCustom = query.range === 'custom' && custom.from < custom.to
-  const to = isCustom ? custom.to : now
-  const from = isCustom ? custom.from : to - range.days * dayMs
+  const typed = { from: Date.parse(isoTimeOf(query.from)), to: Date.parse(isoTimeOf(query.to)) }
+  const isCustom = query.range === 'custom'
+  const isPeriod = isCustom && typed.from < typed.to
+  const period = isPeriod ? withPeriodBefore(typed.from, typed.to) : usagePeriod(query.range, now)
+  const { from, to, before } = period
   const group = groupOptions.find(({ value }) => value === query.group)?.value ?? tagGroup(query.group) ?? 'model'
   const metric = metrics.find(({ value }) => value === query.metric) ?? metrics[0]
   const filter = { ...(query.key && { key: query.key }), ...(query.project && { project: query.project }) }
@@ -47,26 +57,28 @@ export function UsageView({ address, isOperator, now: answeredAt }: ConsoleData)
   const offsetMinutes = zoneName === 'UTC' || !isMounted ? 0 : -new Date(to).getTimezoneOffset()
   const callFor = (start: number, end: number, groupBy: string) =>
     isDecided ? { query: { ...usageQuery(start, end, chosen?.id, groupBy, offsetMinutes), ...filters } } : undefined
-  const call = callFor(from, to, group)
+  const call = callFor(from, to, tagOf(group) === '' ? 'none' : group)
   const usage = useApi('getUsageSeries', call, { keepPrevious: true })
   // A refresh would begin a long report again, or one that was cancelled.
   isPaused.current = usage.isLoading || usage.error?.message === cancelledText
-  const previous = useApi('getUsageSeries', callFor(from - (to - from), from, 'none'), { keepPrevious: true })
-  const tiles = useBalanceTiles(now)
+  const previous = useApi('getUsageSeries', callFor(before.from, before.to, 'none'), { keepPrevious: true })
+  const tiles = useMoneyTiles(now)
   const may = useMay()
   return (
     <>
       <div class="controls">
         <Field
           label="Time range"
-          value={isCustom ? 'custom' : range.value}
-          options={[...ranges, { value: 'custom', label: 'Custom …' }]}
-          onChange={(next) => change({ range: next, from: isoTime(from), to: isoTime(to) })}
+          value={isCustom ? 'custom' : (periodOptions.find(({ value }) => value === query.range)?.value ?? '24h')}
+          options={periodOptions}
+          onChange={(range) =>
+            change(range === 'custom' ? { range, from: isoTime(from), to: isoTime(to) } : { range, from: '', to: '' })
+          }
         />
-        {query.range === 'custom' && (
+        {isCustom && (
           <>
-            <TimeField label="From" at={from} onChange={(next) => change({ from: next })} />
-            <TimeField label="To" at={to} onChange={(next) => change({ to: next })} />
+            <TimeField label="From" at={typed.from || from} onChange={(next) => change({ from: next })} />
+            <TimeField label="To" at={typed.to || to} onChange={(next) => change({ to: next })} />
           </>
         )}
         {(['key', 'project'] as const)
@@ -79,46 +91,33 @@ export function UsageView({ address, isOperator, now: answeredAt }: ConsoleData)
             </Button>
           ))}
       </div>
+      {isCustom && !isPeriod && (
+        <p class="problem" role="alert">
+          “From” must be before “To”. The last 24 hours are shown.
+        </p>
+      )}
       <LongRead query={usage} estimate={call && { report: 'series', ...call.query }} />
       <QueryView what="usage" query={usage}>
         {(value) => (
           <>
-            <Tiles tiles={[...usageTiles(value, previous.value, filter), ...tiles]} />
+            <Tiles tiles={[...usageTiles(value, previous.value, before.name, filter), ...tiles]} />
             {current && may('createKey', current.id) && (
               <FirstSteps key={current.id} workspaceId={current.id} now={now} />
             )}
             {value.total.requests === 0 ? (
               emptyState('No requests in this period', <ExampleRequest address={address} isOperator={isOperator} />)
             ) : (
-              <>
-                <UsageExplorer
-                  usage={value}
-                  previous={previous.value}
-                  metric={metric}
-                  group={group}
-                  offsetMinutes={offsetMinutes}
-                  filter={filter}
-                  onMetric={(next) => change({ metric: next })}
-                  controls={
-                    <Field
-                      label="Group by"
-                      value={group}
-                      options={
-                        tagGroup(group)
-                          ? [...groupOptions, { value: group, label: `Tag ${group.slice(4)}` }]
-                          : groupOptions
-                      }
-                      onChange={(next) => change({ group: next })}
-                    />
-                  }
-                />
-                <UsageReport
-                  days={(to - from) / dayMs}
-                  filters={{ workspace_id: chosen?.id, ...filters }}
-                  by={query.by}
-                  onChoose={(next) => change({ by: next })}
-                />
-              </>
+              <UsageExplorer
+                usage={value}
+                previous={previous.value}
+                previousName={before.name}
+                metric={metric}
+                group={group}
+                offsetMinutes={offsetMinutes}
+                filter={filter}
+                onMetric={(next) => change({ metric: next })}
+                controls={<GroupFields group={group} onChange={(next) => change({ group: next })} />}
+              />
             )}
           </>
         )}
@@ -127,10 +126,37 @@ export function UsageView({ address, isOperator, now: answeredAt }: ConsoleData)
   )
 }
 
+const periodOptions = [...ranges, ...monthRanges, { value: 'custom', label: 'Custom …' }].map(({ value, label }) => ({
+  value,
+  label,
+}))
 const groupOptions = seriesGroups.map(({ value, label }) => ({ value, label }))
 
 function tagGroup(text: string): string | undefined {
   return /^tag:[A-Za-z][\w.-]*$/.test(text) ? text : undefined
+}
+
+/** What to group by; tags are named. */
+function GroupFields({ group, onChange }: { readonly group: string; onChange(group: string): void }) {
+  const tag = tagOf(group)
+  return (
+    <>
+      <Field
+        label="Group by"
+        value={tag === undefined ? group : 'tag:'}
+        options={groupOptions}
+        onChange={(next) => onChange(next)}
+      />
+      {tag !== undefined && (
+        <CommittedField
+          label="Tag name"
+          value={tag}
+          attributes={{ placeholder: 'team', title: 'A tag that clients send in x-tollgate-tags' }}
+          onChange={(name) => onChange(`tag:${name}`)}
+        />
+      )}
+    </>
+  )
 }
 
 /** From the time of the first answers on, refreshed periodically; and whether the page is mounted. */
@@ -148,32 +174,34 @@ function useNowFrom(
   return [now, isMounted]
 }
 
-/** Each compared with the period before. */
+/** Each compared with another period. */
 function usageTiles(
   { total, from, to }: UsageSeries,
   before: UsageSeries | undefined,
+  beforeName: string,
   filter: Readonly<Record<string, string>>,
 ) {
   const href = withQuery('/console/requests', { ...filter, from, to })
   const { requests, errors, first_event_ms: first } = total
-  const tile = (name: Metric['value'], value: ComponentChildren, note?: string) => ({
+  const tile = (value: ComponentChildren, figureOf: Figure, change: typeof changeText, note?: string) => ({
     value,
     note: (
       <>
         {/* The last interval is not over yet, and would look like a collapse. */}
-        <Sparkline values={total.points.slice(0, -1).map((point) => metricOf(name, point) ?? 0)} />
-        {[deltaText(metricOf(name, total), before && metricOf(name, before.total)), note].filter(Boolean).join(' · ')}
+        <Sparkline values={total.points.slice(0, -1).map((point) => figureOf(point) ?? 0)} />
+        {[change(figureOf(total), before && figureOf(before.total), beforeName), note].filter(Boolean).join(' · ')}
       </>
     ),
   })
   return [
-    { label: 'Spend', ...tile('spend', <Headline usd={total.cost} />), href },
-    { label: 'Requests', ...tile('requests', exactCount(requests)), href },
+    { label: 'Spend', ...tile(<Amount usd={total.cost} />, figure('spend'), changeText), href },
+    { label: 'Requests', ...tile(exactCount(requests), figure('requests'), changeText), href },
     {
-      label: 'Errors',
+      label: 'Error rate',
       ...tile(
-        'errors',
-        requests === 0 ? '–' : percent(errors / requests),
+        <Percent share={errorRate(total)} />,
+        errorRate,
+        pointsText,
         `${exactCount(errors)} of ${exactCount(requests)}`,
       ),
       href: withQuery('/console/requests', { ...filter, from, to, outcome: 'failed' }),
@@ -181,24 +209,38 @@ function usageTiles(
     {
       label: 'Time to first token (p50)',
       ...tile(
-        'p50',
         first ? firstTokenText(first.p50) : 'no traffic yet',
+        figure('p50'),
+        changeText,
         first ? `p95 ${firstTokenText(first.p95)}` : '',
       ),
     },
   ]
 }
 
-/** `+12 % vs the period before` */
-function deltaText(now: number | null, before: number | null | undefined): string {
+/** null = nothing was measured. */
+type Figure = (sums: Omit<UsageSeries['total']['points'][number], 'start'>) => number | null
+
+const figure =
+  (name: Metric['value']): Figure =>
+  (sums) =>
+    metricOf(name, sums)
+
+const errorRate: Figure = ({ requests, errors }) => (requests === 0 ? null : errors / requests)
+
+/** `+12.0 % vs the period before` */
+function changeText(now: number | null, before: number | null | undefined, name: string): string {
   if (now === null || before == null || before === 0) return ''
   const change = (now - before) / before
-  if (change > 9) return `${exactCount(Math.round(now / before))} × the period before`
-  return `${change < 0 ? '−' : '+'}${percent(Math.abs(change))} vs the period before`
+  if (change > 9) return `${exactCount(Math.round(now / before))} × ${name}`
+  return `${change < 0 ? '−' : '+'}${percentText(Math.abs(change))} vs ${name}`
 }
 
-function percent(share: number): string {
-  return `${Number((share * 100).toFixed(share < 0.1 ? 2 : 1))} %`
+/** The change of a rate: `+2.1 percentage points vs the period before` */
+function pointsText(now: number | null, before: number | null | undefined, name: string): string {
+  if (now === null || before == null) return ''
+  const points = ((now - before) * 100).toFixed(1)
+  return `${points.startsWith('-') ? '−' : '+'}${points.replace('-', '')} percentage points vs ${name}`
 }
 
 function Sparkline({ values }: { readonly values: readonly number[] }) {
@@ -212,28 +254,66 @@ function Sparkline({ values }: { readonly values: readonly number[] }) {
   )
 }
 
-/** Of one workspace: each has its own wallet. */
-function useBalanceTiles(now: number) {
-  const { current } = useWorkspaces()
+/** What this month has cost, against its limit, and what is left. Each workspace has its own wallet. */
+function useMoneyTiles(now: number): readonly Tile[] {
+  const { chosen, current, isDecided } = useWorkspaces()
+  const { isOperator } = useViewer()
   const may = useMay()
   const mayReadWallet = current !== undefined && may('getWallet', current.id)
   const wallet = useApi('getWallet', mayReadWallet ? { id: current.id } : undefined).value
-  const call = current && mayReadWallet ? { query: spendQuery(now, current.id) } : undefined
-  const week = useApi('getStats', call, { keepPrevious: true }).value
-  if (!current) return [{ label: 'Available', value: '–', note: 'choose a workspace' }]
-  if (!mayReadWallet) return []
-  const available = { label: 'Available', href: '/console/wallet' }
-  if (!wallet || !week)
-    return [
-      { ...available, value: '…' },
-      { label: 'Runway', value: '…' },
-    ]
-  const rate = spendRateOf(week)
+  const isReady = isDecided && (current ? mayReadWallet : isOperator)
+  const week = useApi('getStats', isReady ? { query: spendQuery(now, chosen?.id) } : undefined, {
+    keepPrevious: true,
+  }).value
+  const month = useApi('getUsageSeries', isDecided ? { query: monthQuery(now, chosen?.id) } : undefined, {
+    keepPrevious: true,
+  }).value
+  const rate = week && spendRateOf(week)
+  const limit = mayReadWallet ? current.spend.find(({ period }) => period === 'month')?.limit : undefined
+  const spent = month?.total.cost
+  const thisMonth: Tile = {
+    label: 'This month',
+    value:
+      spent === undefined ? (
+        '…'
+      ) : (
+        <>
+          <Amount usd={spent} />
+          {limit !== undefined && (
+            <small>
+              {' '}
+              of <Amount usd={limit} />
+            </small>
+          )}
+        </>
+      ),
+    note: spent !== undefined && (
+      <>
+        {limit !== undefined && (
+          <Meter share={Number(spent) / Number(limit)} name={`${percentText(Number(spent) / Number(limit))} spent`} />
+        )}
+        {rate ? (
+          <>
+            forecast <Amount usd={forecastOf(spent, rate, now)} />: so far, and the rest at the rate of the last{' '}
+            {rate.span}
+          </>
+        ) : (
+          'since the first, 00:00 UTC'
+        )}
+      </>
+    ),
+  }
+  if (!mayReadWallet) return [thisMonth]
   const runway = rate
-    ? { value: runwayText(wallet.available, rate), note: `at the rate of the last ${rate.span}` }
-    : { value: 'no spend', note: `in the last ${spendRateDays} days` }
+    ? `lasts ${runwayText(wallet?.available ?? '0', rate)} at the rate of the last ${rate.span}`
+    : `no charges in the last ${spendRateDays} days`
   return [
-    { ...available, value: <Headline usd={wallet.available} /> },
-    { label: 'Runway', ...runway },
+    thisMonth,
+    {
+      label: 'Available',
+      href: '/console/wallet',
+      value: wallet ? <Amount usd={wallet.available} /> : '…',
+      note: wallet && week && runway,
+    },
   ]
 }
