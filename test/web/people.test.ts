@@ -292,11 +292,13 @@ browserTest(
   'a webhook is created, tested and deleted, and its secret checks the signature of what it gets',
   async () => {
     const received: { readonly headers: Record<string, string>; readonly body: string }[] = []
+    const { promise: released, resolve: release } = Promise.withResolvers<void>()
     using receiver = Bun.serve({
       port: 0,
       hostname: '127.0.0.1',
       async fetch(request) {
         received.push({ headers: Object.fromEntries(request.headers), body: await request.text() })
+        await released
         return new Response()
       },
     })
@@ -317,6 +319,9 @@ browserTest(
     expect(await row.innerText()).toContain('Low balance, Prices changed')
 
     await row.getByText('Send test').click()
+    // The attempt has begun, and the page keeps asking how it ends.
+    await page.waitForSelector('[data-row] >> text=waiting for the next attempt')
+    release()
     await page.waitForSelector('[data-row] >> text=delivered')
     const [test] = received
     expect(new Webhook(secret).verify(test?.body ?? '', test?.headers ?? {})).toMatchObject({ type: 'test' })

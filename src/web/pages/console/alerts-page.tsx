@@ -36,6 +36,7 @@ const kindLabels: Readonly<Record<AlertKind, string>> = {
 
 const pollMs = 60_000
 const sendingPollMs = 1_000
+const waitingPollMs = 5_000
 
 /** The unread alerts of all workspaces that the viewer sees. */
 function useUnread() {
@@ -133,13 +134,19 @@ interface ReceiversProps {
   readonly workspace: { readonly id: string; readonly name: string } | undefined
 }
 
+/** An attempt counts when it begins: a delivery with one attempt may be on its way, or may wait for the next one. */
+function deliveryPollMs(deliveries: readonly Delivery[]): number | undefined {
+  const unfinished = deliveries.filter(({ next_at }) => next_at !== null)
+  if (unfinished.length === 0) return undefined
+  return unfinished.some(({ attempts }) => attempts === 0) ? sendingPollMs : waitingPollMs
+}
+
 /** The webhooks, and what was sent to them and by e-mail. */
 function Receivers({ workspace }: ReceiversProps) {
   const query = { workspace_id: workspace?.id }
   const hooks = useList('listWebhooks', { query })
   const deliveries = useList('listRecentDeliveries', { query })
-  const isSending = deliveries.items.some(({ attempts, next_at }) => attempts === 0 && next_at !== null)
-  useTimeout(deliveries.reload, isSending && !deliveries.isLoading ? sendingPollMs : undefined)
+  useTimeout(deliveries.reload, deliveries.isLoading ? undefined : deliveryPollMs(deliveries.items))
   return (
     <>
       <AlertRules workspace={workspace} webhooks={hooks.items} />
