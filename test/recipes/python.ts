@@ -3,7 +3,7 @@
 import { join } from 'node:path'
 import { type FetchedClient, officialExceptions, type RecipeClient, recipePath } from './client.ts'
 import { examplesOf, googleClient } from './clients.ts'
-import { fetchOnce } from './fetched.ts'
+import { type Fetched, fetchOnce } from './fetched.ts'
 
 const versions = {
   openai: ['3.49.0', '2.54.0'],
@@ -14,19 +14,33 @@ type PackageName = keyof typeof versions
 
 /** An interpreter with the package; `missing` = why there is none. */
 export async function fetchPython(name: string, version: string) {
+  const installer = await fetchInstaller()
+  if ('reason' in installer) return { python: 'python3', missing: installer.reason }
   const fetched = await fetchOnce(`python-${name}-${version}`, (folder) => [
-    { what: 'python3 -m venv', command: ['python3', '-m', 'venv', folder] },
+    { what: 'python3 -m venv', command: ['python3', '-m', 'venv', '--without-pip', folder] },
     {
       what: 'pip install',
       command: [
-        ...[join(folder, 'bin/python'), '-m', 'pip', 'install', '--quiet', '--disable-pip-version-check'],
-        ...['--retries', '1', '--timeout', '20', `${name}==${version}`],
+        ...[join(installer.folder, 'bin/python'), '-m', 'pip', '--python', join(folder, 'bin/python'), 'install'],
+        // Importing compiles the modules that a recipe uses, and pip would compile all.
+        ...['--no-compile', '--quiet', '--disable-pip-version-check', '--retries', '1', '--timeout', '20'],
+        `${name}==${version}`,
       ],
     },
   ])
   return 'folder' in fetched
     ? { python: join(fetched.folder, 'bin/python'), missing: undefined }
     : { python: 'python3', missing: fetched.reason }
+}
+
+let installer: Promise<Fetched> | undefined
+
+/** An environment with pip, which installs into the others: a copy of pip in each takes as long as the package itself. */
+function fetchInstaller(): Promise<Fetched> {
+  installer ??= fetchOnce('python-pip', (folder) => [
+    { what: 'python3 -m venv', command: ['python3', '-m', 'venv', folder] },
+  ])
+  return installer
 }
 
 export async function pythonClients(): Promise<FetchedClient[]> {
