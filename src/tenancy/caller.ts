@@ -7,13 +7,12 @@ import type { Clock } from '../kernel/clock.ts'
 import type { GroupId, KeyId, PersonId, ProjectId, SignInId, WorkspaceId } from '../kernel/ids.ts'
 import type { IpRange } from '../kernel/ip-range.ts'
 import type { Role } from '../kernel/roles.ts'
-import { noFacts, type SpendLimit, subjectKinds } from '../kernel/spend-limit.ts'
 import type { Database } from '../store/database.ts'
 import { type Sql, timeFromSql } from '../store/sql.ts'
 import type { ReadToken } from './access-tokens.ts'
 import { type Allowlist, aliasesFromSql, createAllowlistPool, listFromSql, rangesOf } from './allowlist.ts'
 import { personKeyName } from './keys.ts'
-import { hasLimits, type LimitScope, type Limits, limitsFromSql } from './limits.ts'
+import { hasLimits, type LimitScope, type Limits, limitsConcerning, limitsFromSql } from './limits.ts'
 import { LoadingCache } from './loading-cache.ts'
 
 /**
@@ -277,21 +276,10 @@ function limitsOf(row: KeyRow, keyLimits: Limits, groups: readonly GroupOfCaller
     { kind: 'project', id: row.project_id, name: row.project_name, limits: limitsFromSql(row.project_limits) },
     { kind: 'workspace', id: row.workspace_id, name: row.workspace_name, limits: limitsFromSql(row.workspace_limits) },
   ]
-  const concerning = scopes.map((scope) => ({ ...scope, limits: limitsConcerning(scope.limits, row.owner_id, groups) }))
+  const whose = { personId: row.owner_id ?? undefined, groupIds: groups.map(({ id }) => id) }
+  const concerning = scopes.map((scope) => ({ ...scope, limits: limitsConcerning(scope.limits, whose) }))
   const limited = concerning.filter(({ limits }) => hasLimits(limits))
   return limited.length === 0 ? unlimited : Object.freeze(limited.map((scope) => Object.freeze(scope)))
-}
-
-/** Without those of other people and groups, of which a workspace may have hundreds. */
-function limitsConcerning(limits: Limits, owner: PersonId | null, groups: readonly GroupOfCaller[]): Limits {
-  const facts = { ...noFacts, personId: owner ?? undefined, groupIds: groups.map(({ id }) => id) }
-  const concerns = ({ subject: { kind, name } }: SpendLimit) => {
-    if (name === undefined || subjectKinds[kind].isOfRequest) return true
-    const names: readonly string[] = subjectKinds[kind].names(facts)
-    return names.includes(name)
-  }
-  if (!limits.spend || limits.spend.every(concerns)) return limits
-  return Object.freeze({ ...limits, spend: Object.freeze(limits.spend.filter(concerns)) })
 }
 
 /** About 600 bytes each, 60 MB in all; a key with the longest lists takes some 20 KB. */

@@ -2,7 +2,7 @@
 // workspace, so that files and commands can use it instead of the id.
 
 import { invalidRequest } from '../kernel/failure.ts'
-import { createId, type GroupId, isId, type WorkspaceId } from '../kernel/ids.ts'
+import { createId, type GroupId, isId, type PersonId, type WorkspaceId } from '../kernel/ids.ts'
 import { type ItemIn, rowFormat, text, time } from '../store/columns.ts'
 import { templateOf } from '../store/insert-rows.ts'
 import type { Sql } from '../store/sql.ts'
@@ -74,6 +74,13 @@ export async function listGroups(sql: Sql, workspaceId: WorkspaceId, page: PageQ
     ORDER BY id LIMIT ${rowsWanted(page)}`
   const { items, nextCursor } = pageOf(groupRow.all(rows), page)
   return { items: await withMembers(sql, items), nextCursor }
+}
+
+/** Of the person or one of their keys, in every workspace. */
+export async function groupIdsOf(sql: Sql, personId: PersonId): Promise<readonly GroupId[]> {
+  const rows = await sql<{ group_id: GroupId }>`SELECT group_id FROM group_members WHERE member_id = ${personId}
+    OR member_id IN (SELECT id FROM api_keys WHERE owner_id = ${personId})`
+  return rows.map(({ group_id: id }) => id)
 }
 
 export async function getGroup(sql: Sql, id: string): Promise<Group> {

@@ -6,12 +6,15 @@ import { assert, invalidRequest } from '../kernel/failure.ts'
 import { isId, type KeyId, type ProjectId, type WorkspaceId } from '../kernel/ids.ts'
 import { formatUsd, type Nano } from '../kernel/money.ts'
 import {
+  noFacts,
   type Period,
   parseSubject,
   parseWindow,
   periods,
+  type SpendFacts,
   type SpendLimit,
   type Subject,
+  subjectKinds,
   subjectText,
   windowWords,
 } from '../kernel/spend-limit.ts'
@@ -100,6 +103,18 @@ function spendLimitName(limit: SpendLimit): string {
 
 export function hasLimits(limits: Limits): boolean {
   return counts.some(({ field }) => limits[field] !== undefined) || (limits.spend ?? []).length > 0
+}
+
+/** Without those of other people and groups, of which a workspace may have hundreds. */
+export function limitsConcerning(limits: Limits, whose: Pick<SpendFacts, 'personId' | 'groupIds'>): Limits {
+  const facts = { ...noFacts, ...whose }
+  const concerns = ({ subject: { kind, name } }: SpendLimit) => {
+    if (name === undefined || subjectKinds[kind].isOfRequest) return true
+    const names: readonly string[] = subjectKinds[kind].names(facts)
+    return names.includes(name)
+  }
+  if (!limits.spend || limits.spend.every(concerns)) return limits
+  return Object.freeze({ ...limits, spend: Object.freeze(limits.spend.filter(concerns)) })
 }
 
 /** The spend limits of all requests of a key, project or workspace, by all models. */

@@ -385,6 +385,39 @@ forEachEngine((engine) => {
     expect(roles.management.defects).toEqual([])
   })
 
+  test('T9: members see their own limits and those of their groups, and not what others may spend', async () => {
+    const { management, ours, callers, colleague } = await openRoles(engine)
+    await using _ = management
+    const place = `/api/workspaces/${ours.workspaceId}`
+    await management.make(`${place}/groups`, { name: 'design', members: [callers.member.personId] })
+    await management.make(`${place}/groups`, { name: 'board', members: [colleague.personId] })
+    const limit = (subject: string, amount: string) => ({ subject, window: 'day', limit: amount })
+    const spendLimits = [
+      ...[limit('person', '9.00'), limit('group:design', '8.00'), limit('person:member@example.com', '7.00')],
+      ...[limit('group:board', '6.00'), limit('person:colleague@example.com', '5.00')],
+    ]
+    const body = { spend_per_day: '50.00', spend_limits: spendLimits }
+    for (const path of [place, `/api/projects/${ours.projectId}`]) {
+      expect((await management.ask('PUT', `${path}/limits`, { body })).status).toBe(200)
+    }
+    const limitsIn = async (role: keyof typeof callers, path: string) => {
+      const { body: answer } = await management.ask('GET', path, { token: callers[role].token })
+      const [{ limits, spend }] = answer.data ?? [answer]
+      const subjects = limits.spend_limits.map(({ subject }: { subject: string }) => subject)
+      return [limits.spend_per_day, ...subjects, ...spend.map((state: { subject?: string }) => state.subject)]
+    }
+    const own = ['50.00', 'person', 'group:design', 'person:member@example.com']
+    const ownStates = [undefined, 'group:design', 'person:member@example.com']
+    for (const path of ['/api/workspaces', place, `${place}/projects`, `/api/projects/${ours.projectId}`]) {
+      expect([path, ...(await limitsIn('member', path))]).toEqual([path, ...own, ...ownStates])
+      for (const role of ['admin', 'viewer'] as const) {
+        const all = [...own, 'group:board', 'person:colleague@example.com']
+        const states = [...ownStates, 'group:board', 'person:colleague@example.com']
+        expect([path, role, ...(await limitsIn(role, path))]).toEqual([path, role, ...all, ...states])
+      }
+    }
+  })
+
   test('T9: an admin cannot choose what the workspace pays', async () => {
     const { management, ours, callers } = await openRoles(engine)
     await using _ = management

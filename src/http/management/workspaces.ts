@@ -9,10 +9,11 @@ import type { Sql } from '../../store/sql.ts'
 import { forgetRequests } from '../../telemetry/retention.ts'
 import { appendAudit, listAuditOf } from '../../tenancy/audit.ts'
 import { listCredentials } from '../../tenancy/credentials.ts'
-import { createGroup, deleteGroup, getGroup, listGroups, updateGroup } from '../../tenancy/groups.ts'
+import { createGroup, deleteGroup, getGroup, groupIdsOf, listGroups, updateGroup } from '../../tenancy/groups.ts'
 import { createKey, getKey, listKeys, revokeKey, rotateKey } from '../../tenancy/keys.ts'
-import { putLimits, readLimits } from '../../tenancy/limits.ts'
+import { limitsConcerning, putLimits, readLimits } from '../../tenancy/limits.ts'
 import type { Page, PageQuery } from '../../tenancy/management.ts'
+import type { Principal } from '../../tenancy/principal.ts'
 import {
   createProject,
   createWorkspace,
@@ -22,6 +23,7 @@ import {
   getWorkspace,
   listProjects,
   listWorkspaces,
+  type Project,
   updateProject,
   updateWorkspace,
   type Workspace,
@@ -56,11 +58,15 @@ export function workspaceHandlers(deps: RouteDependencies) {
     },
     async listWorkspaces({ query, act, reach: { principal } }) {
       const only = principal.isOperator ? undefined : principal.grants.map(({ workspaceId }) => workspaceId)
-      const page = await listWorkspaces(database.sql, pageOf(query), only)
-      return await workspaceAnswers.page(database.sql, page, act.at)
+      const { items, nextCursor } = await listWorkspaces(database.sql, pageOf(query), only)
+      const shown = await withoutOthersLimits(database.sql, principal, items)
+      return await workspaceAnswers.page(database.sql, { items: shown, nextCursor }, act.at)
     },
-    getWorkspace: async ({ id, act }) =>
-      await workspaceAnswers.one(database.sql, await getWorkspace(database.sql, id), act.at),
+    async getWorkspace({ id, act, reach: { principal } }) {
+      const found = await getWorkspace(database.sql, id)
+      const [shown = found] = await withoutOthersLimits(database.sql, principal, [found])
+      return await workspaceAnswers.one(database.sql, shown, act.at)
+    },
     updateWorkspace: {
       async write(sql, { id, body: { name, shares_routes: sharesRoutes, price_list: priceList }, act }) {
         if (priceList != null && !(await hasPriceList(sql, priceList))) throw noPriceList(priceList)
@@ -87,6 +93,21 @@ export function workspaceHandlers(deps: RouteDependencies) {
   } satisfies Partial<Handlers>
 }
 
+/** Members do not see what other people and groups may spend. */
+async function withoutOthersLimits<Item extends Workspace | Project>(
+  sql: Sql,
+  { personId, grants }: Principal,
+  items: readonly Item[],
+): Promise<readonly Item[]> {
+  const isMemberOf = (item: Item) => {
+    const place = 'workspaceId' in item ? item.workspaceId : item.id
+    return grants.find(({ workspaceId }) => workspaceId === place)?.role === 'member'
+  }
+  if (!items.some(isMemberOf)) return items
+  const whose = { personId, groupIds: personId === undefined ? [] : await groupIdsOf(sql, personId) }
+  return items.map((item) => (isMemberOf(item) ? { ...item, limits: limitsConcerning(item.limits, whose) } : item))
+}
+
 export function projectHandlers({ database, invalidate, modelsOf }: RouteDependencies) {
   return {
     createProject: {
@@ -95,12 +116,16 @@ export function projectHandlers({ database, invalidate, modelsOf }: RouteDepende
         return await projectAnswers.one(sql, await createProject(sql, input, act), act.at)
       },
     },
-    async listProjects({ id, query, act }) {
-      const page = await listProjects(database.sql, id, pageOf(query), query)
-      return await projectAnswers.page(database.sql, page, act.at)
+    async listProjects({ id, query, act, reach: { principal } }) {
+      const { items, nextCursor } = await listProjects(database.sql, id, pageOf(query), query)
+      const shown = await withoutOthersLimits(database.sql, principal, items)
+      return await projectAnswers.page(database.sql, { items: shown, nextCursor }, act.at)
     },
-    getProject: async ({ id, act }) =>
-      await projectAnswers.one(database.sql, await getProject(database.sql, id), act.at),
+    async getProject({ id, act, reach: { principal } }) {
+      const found = await getProject(database.sql, id)
+      const [shown = found] = await withoutOthersLimits(database.sql, principal, [found])
+      return await projectAnswers.one(database.sql, shown, act.at)
+    },
     updateProject: {
       async write(sql, { id, body, act }) {
         return await projectAnswers.one(sql, await updateProject(sql, id, body, act), act.at)
