@@ -5,8 +5,8 @@ export const slowSeconds = 5
 
 export const slowFiles: Readonly<Record<string, number>> = {
   'test/faults/matrix.test.ts': 166,
-  'test/web/all-pages.test.ts': 165,
   'test/recipes/python.test.ts': 154,
+  'test/web/all-pages.test.ts': 100,
   'test/recipes/javascript.test.ts': 95,
   'test/crash/crash.test.ts': 85,
   'test/faults/outage.test.ts': 83,

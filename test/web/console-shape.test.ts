@@ -3,8 +3,8 @@
 
 import { afterAll, expect } from 'bun:test'
 import type { Page } from 'playwright-core'
-import { type AxeScope, seriousFaults, seriousFaultsInBoth } from '../parts/axe.ts'
-import { browserTest, openContext, sidewaysPixels } from '../parts/browser.ts'
+import { type AxeScope, seriousFaults } from '../parts/axe.ts'
+import { browserTest, layoutShift, openContext, sidewaysPixels, type WatchedPage } from '../parts/browser.ts'
 import { startConsole } from './console-harness.ts'
 
 const harness = await startConsole()
@@ -48,17 +48,22 @@ const managementPaths = [
   ...['/margin', '/settings'],
 ]
 
-/** Axe checks the largest and the smallest width. Colors do not depend on the width. */
-const faultsAt: Readonly<Record<number, typeof seriousFaults>> = { 1280: seriousFaultsInBoth, 320: seriousFaults }
+/** Axe checks the largest and the smallest width. */
+const themeAt: Readonly<Record<number, 'light' | 'dark'>> = { 1280: 'light', 320: 'dark' }
 
 async function check(page: Page, dialog?: AxeScope): Promise<void> {
   for (const width of widths) {
     await page.setViewportSize({ width, height: 800 })
-    const serious = (dialog && (await faultsAt[width]?.(page, dialog))) ?? []
+    const colorScheme = dialog && themeAt[width]
+    if (colorScheme) await page.emulateMedia({ colorScheme })
+    const serious = colorScheme ? await seriousFaults(page, dialog) : []
     expect({ width, serious, pixels: await sidewaysPixels(page) }).toEqual({ width, serious: [], pixels: 0 })
     if (width > 960) expect({ width, broken: await brokenButtons(page) }).toEqual({ width, broken: 0 })
   }
 }
+
+/** One for all pages: opening another one and signing in takes as long as a page. */
+let pages: WatchedPage | undefined
 
 browserTest.each([
   '',
@@ -67,18 +72,22 @@ browserTest.each([
   '/playground?other=sandbox/echo',
   ...requestPaths,
   ...managementPaths,
-])('nothing overflows at any width on /console%s', async (path) => {
-  const { page, close } = await harness.signIn(`/console${path}`)
+])('nothing moves while /console%s loads in a wide window, and nothing overflows at any width', async (path) => {
+  pages ??= await harness.signIn()
+  const { page, go } = pages
+  await page.setViewportSize({ width: 1280, height: 800 })
+  await go(`${harness.gateway.url}/console${path}`)
   await page.waitForSelector('.console-page :is(.data-table, .facts-grid, .chart, textarea)')
   await page.waitForSelector('.loading', { state: 'detached' })
+  expect(await layoutShift(page)).toBeLessThan(0.05)
   await check(page)
   const opener = dialogs[path]
   if (opener !== undefined) {
     await page.getByRole('button', { name: opener, exact: true }).click()
     await page.waitForSelector('dialog.sheet[open]')
     await check(page, { within: 'dialog.sheet[open]' })
+    await page.emulateMedia({ colorScheme: 'light' })
   }
-  await close()
 })
 
 browserTest('on a phone the menu shows the current page, and the palette fits', async () => {
