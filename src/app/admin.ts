@@ -15,6 +15,7 @@ import { createSignInRoutes, type WrongCode } from '../http/sign-in.ts'
 import { isoTime } from '../kernel/clock.ts'
 import { Failure } from '../kernel/failure.ts'
 import type { RequestId } from '../kernel/ids.ts'
+import { networkOf } from '../kernel/ip-range.ts'
 import { parseUsd, zeroNano } from '../kernel/money.ts'
 import { createRounds } from '../kernel/timers.ts'
 import { type ClientRequest, pathOf } from '../pipeline/client-request.ts'
@@ -27,6 +28,7 @@ import { type AuditEntry, appendAudit } from '../tenancy/audit.ts'
 import type { SignedUp } from '../tenancy/claims.ts'
 import { createConsoleSessions } from '../tenancy/console-sessions.ts'
 import { createUserCodes, type DeviceGrant } from '../tenancy/device-grants.ts'
+import { createGuessLimits, type GuessLimits } from '../tenancy/guess-limits.ts'
 import { createIdempotency } from '../tenancy/idempotency.ts'
 import { createPasswords, findPerson, type Passwords } from '../tenancy/people.ts'
 import { principalOfPerson, principalOfToken } from '../tenancy/principal.ts'
@@ -78,6 +80,7 @@ export function createAdmin(deps: AdminDependencies) {
   const { renderFailure } = openaiChat
   const budget = createPageBudget(clock)
   const passwords = createPasswords()
+  const guessLimits = createGuessLimits(clock)
   const onRefused = createRefusalLog(database, clock)
   // Guesses are slowed down as in the management API.
   const guesses = createTokenCheck({ adminToken, clock, addressOf, onRefused: () => onRefused('token') })
@@ -88,7 +91,7 @@ export function createAdmin(deps: AdminDependencies) {
   }
   const routeHistory = createRouteHistory(database)
   const { web, sessions, visitOf } = createPages(deps, {
-    ...{ budget, passwords, onRefused, guesses, readApi, routeHistory },
+    ...{ budget, passwords, onRefused, guesses, guessLimits, readApi, routeHistory },
   })
   const onStarted = createBoundedAudit(database, clock)
   const signIns = {
@@ -99,6 +102,7 @@ export function createAdmin(deps: AdminDependencies) {
     originOf: (request: ClientRequest) => originOf(visitOf(request)),
     invalidate: auth.invalidate,
     slowName: guesses.slowName,
+    guesses: guessLimits,
     count: pipeline.countSignIn,
     onStarted: ({ id, client }: Pick<DeviceGrant, 'id' | 'client'>) =>
       onStarted({ action: 'sign_in.start', object: id, details: { client } }),
@@ -278,10 +282,11 @@ interface PageParts {
   readonly passwords: Passwords
   readonly onRefused: (by: Refused) => void
   readonly guesses: ReturnType<typeof createTokenCheck>
+  readonly guessLimits: GuessLimits
 }
 
 function createPages(deps: AdminDependencies, parts: PageParts) {
-  const { budget, passwords, onRefused, guesses, readApi } = parts
+  const { budget, passwords, onRefused, guesses, guessLimits, readApi } = parts
   const { clock, source, log, addressOf } = deps
   const { database, adminToken } = deps.storage
   const { catalog, health, ledger } = deps.pipeline
@@ -350,6 +355,8 @@ function createPages(deps: AdminDependencies, parts: PageParts) {
       onSignUp,
       isOpen: () => source.current.signIn.mode === 'open',
       slowGuess: guesses.slowGuess,
+      guesses: guessLimits,
+      networkOf: (request) => networkOf(addressOf(request)),
     }),
     oidc: provider && {
       ...createOidc({

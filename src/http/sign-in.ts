@@ -5,6 +5,7 @@
 import type { Clock } from '../kernel/clock.ts'
 import { Failure, retryHeaders } from '../kernel/failure.ts'
 import { createId, type KeyId, type RequestId } from '../kernel/ids.ts'
+import { networkOf } from '../kernel/ip-range.ts'
 import { Answer, type AnswerHeaders, requestIdHeaders } from '../pipeline/answer.ts'
 import { type ClientRequest, queryOf } from '../pipeline/client-request.ts'
 import { type Database, storeNow } from '../store/database.ts'
@@ -22,6 +23,7 @@ import {
   startGrant,
   type UserCodes,
 } from '../tenancy/device-grants.ts'
+import type { GuessLimits } from '../tenancy/guess-limits.ts'
 import { nameFrom } from '../tenancy/management.ts'
 import {
   endSignIn,
@@ -52,6 +54,7 @@ export interface SignInDependencies {
   invalidate(id: KeyId): void
   /** Slows down or refuses what anyone can send as often as they like, counted by the name. */
   slowName(name: string): Promise<Failure | undefined>
+  readonly guesses: GuessLimits
   count(event: SignInEvent): void
   /** For the audit log, which a flood must not fill. */
   onStarted(grant: Pick<DeviceGrant, 'id' | 'client'>): void
@@ -193,7 +196,9 @@ const programForm = /^[\w.-]{1,40}$/
 async function startDevice(deps: SignInDependencies, form: Form, request: ClientRequest): Promise<Answered> {
   const { database, userCodes } = deps
   const address = deps.addressOf(request)
-  const slowed = await deps.slowName(`device ${address ?? 'unknown'}`)
+  const network = networkOf(address)
+  const begun = deps.guesses.deviceStart(network)
+  const slowed = begun instanceof Failure ? begun : await deps.slowName(`device ${network}`)
   // Claude Code knows this error here too, and says to wait a few minutes; of any other it shows only the status.
   if (slowed) return new OAuthError(slowed.status, 'slow_down', slowed.message, retryHeaders(slowed))
   const program = form.get('client_id') ?? form.get('surface') ?? ''
@@ -203,9 +208,10 @@ async function startDevice(deps: SignInDependencies, form: Form, request: Client
   const started = await database.transaction(async (sql) =>
     startGrant(sql, { client, device, address }, userCodes, await nowIn(deps, sql)),
   )
-  if (!started) {
-    const description = 'Too many devices wait for a sign-in. Retry in a minute.'
-    return new OAuthError(503, 'temporarily_unavailable', description, { 'retry-after': '60' })
+  if ('fullForMs' in started) {
+    const seconds = Math.max(1, Math.ceil(started.fullForMs / 1000))
+    const description = `Too many devices wait for a sign-in. Retry in ${seconds} seconds.`
+    return new OAuthError(503, 'temporarily_unavailable', description, { 'retry-after': String(seconds) })
   }
   deps.count('started')
   deps.onStarted({ id: started.id, client })
@@ -294,7 +300,7 @@ async function refuse(
   what: WrongCode,
 ): Promise<OAuthError | undefined> {
   deps.onRefused(what)
-  const slowed = await deps.slowName(deps.addressOf(request) ?? 'unknown')
+  const slowed = await deps.slowName(`${what} ${networkOf(deps.addressOf(request))}`)
   return slowed && overloaded(slowed)
 }
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { isInRange, parseIpAddress, parseIpRange } from './ip-range.ts'
+import { isInRange, networkOf, parseIpAddress, parseIpRange } from './ip-range.ts'
 
 test('reads addresses as numbers', () => {
   const values: [text: string, family: 4 | 6, value: bigint][] = [
@@ -43,6 +43,15 @@ test('reads no other forms of addresses', () => {
   const v6 = ': ::: 1::2::3 1:2:3:4:5:6:7 1:2:3:4:5:6:7:8:9 1:2:3:4:5:6:7:8:: 12345:: g:: :1::'.split(' ')
   const mixed = ['::1.2.3', '::256.1.1.1', '1.2.3.4::', '::1.2.3.4:5', '[::1]', '::1%', '%eth0', '1.2.3.4/8']
   for (const text of [...v4, ...v6, ...mixed]) expect(parseIpAddress(text)).toBeUndefined()
+})
+
+test('names the network of one subscriber: an IPv4 address, or 2^64 IPv6 addresses', () => {
+  expect(networkOf('192.0.2.7')).toBe(networkOf('::ffff:192.0.2.7'))
+  expect(networkOf('192.0.2.7')).not.toBe(networkOf('192.0.2.8'))
+  expect(networkOf('2001:db8:1:2::1')).toBe(networkOf('2001:db8:1:2:ffff::9'))
+  expect(networkOf('2001:db8:1:2::1')).not.toBe(networkOf('2001:db8:1:3::1'))
+  expect(networkOf('::')).not.toBe(networkOf('0.0.0.0'))
+  expect([networkOf(undefined), networkOf('x')]).toEqual(['unknown', 'unknown'])
 })
 
 const edges: [range: string, inside: string[], outside: string[]][] = [

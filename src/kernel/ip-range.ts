@@ -25,6 +25,16 @@ export function parseIpAddress(text: string): IpAddress | undefined {
   return { family: 4, value: address.value & 0xffff_ffffn }
 }
 
+/**
+ * What one subscriber usually has: an IPv4 address, or the 2^64 addresses of an IPv6 network. For counting by it; `unknown` for
+ * what is no address.
+ */
+export function networkOf(text: string | undefined): string {
+  const address = text === undefined ? undefined : parseIpAddress(text)
+  if (address === undefined || text === undefined) return 'unknown'
+  return address.family === 6 ? `${(address.value >> 64n).toString(16)}/64` : `${address.value}/32`
+}
+
 /** `10.0.0.0/8`, `2001:db8::/32`, or one address. undefined if it is not a range, or has bits set after its prefix. */
 export function parseIpRange(text: string): IpRange | undefined {
   const range = parsePlainRange(text)

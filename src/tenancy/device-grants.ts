@@ -18,7 +18,7 @@ export const intervalSeconds = 5
 /** A poll may arrive this much early: the network does not take the same time for each. */
 const jitterMs = 1000
 /** Those of all addresses together, so that a flood cannot fill the database. */
-const waitingMax = 10_000
+const waitingMax = 20_000
 
 const grantRow = rowFormat({
   id: text<DeviceGrantId>(),
@@ -78,17 +78,21 @@ export interface StartedGrant {
   readonly userCode: string
 }
 
-/** undefined = too many are waiting. */
+/** `fullForMs`: too many are waiting, and for so long none of them expires. */
 export async function startGrant(
   sql: Sql,
   { client, device, address }: Pick<DeviceGrant, 'client' | 'device' | 'address'>,
   codes: UserCodes,
   at: number,
-): Promise<StartedGrant | undefined> {
+): Promise<StartedGrant | { readonly fullForMs: number }> {
   await sql`DELETE FROM device_grants WHERE expires_at <= ${timeToSql(at - grantSeconds * 1000)}`
   const full =
     await sql`SELECT id FROM device_grants WHERE expires_at > ${timeToSql(at)} LIMIT 1 OFFSET ${BigInt(waitingMax)}`
-  if (full.length > 0) return undefined
+  if (full.length > 0) {
+    const [next] = await sql<{ at: bigint }>`SELECT MIN(expires_at) AS at FROM device_grants
+      WHERE expires_at > ${timeToSql(at)}`
+    return { fullForMs: Number(next?.at ?? at) - at }
+  }
   const [deviceCode, userCode] = [deviceCodePrefix + createLinkSecret(), createUserCode()]
   const grant: DeviceGrant = {
     id: createId('dgr'),

@@ -504,36 +504,41 @@ export type Passwords = ReturnType<typeof createPasswords>
 
 /** Each check takes 19 MiB and some 50 ms of a core; more at a time would starve the requests. */
 const checksMax = 2
-const waitingMax = 32
+const waitingMax = 256
+/** Of one network or person, so that none of them can keep everyone else from signing in. */
+const ownMax = 8
 
 export function createPasswords() {
   let running = 0
   const waiting: (() => void)[] = []
+  const begunBy = new Map<string, number>()
   let decoy: Promise<string> | undefined
-  const inTurn = async <T>(work: () => Promise<T>): Promise<T> => {
-    if (running >= checksMax) {
-      if (waiting.length >= waitingMax) {
-        throw new Failure('LIMIT_EXCEEDED', 'Too many people are signing in. Retry in a second.', {
-          retryAfterMs: 1000,
-        })
-      }
-      await new Promise<void>((resolve) => waiting.push(resolve))
+  const inTurn = async <T>(by: string, work: () => Promise<T>): Promise<T> => {
+    const own = begunBy.get(by) ?? 0
+    if (own >= ownMax || (running >= checksMax && waiting.length >= waitingMax)) {
+      throw new Failure('LIMIT_EXCEEDED', 'Too many people are signing in. Retry in a second.', { retryAfterMs: 1000 })
     }
+    begunBy.set(by, own + 1)
+    if (running >= checksMax) await new Promise<void>((resolve) => waiting.push(resolve))
     running++
     try {
       return await work()
     } finally {
       running--
+      const left = (begunBy.get(by) ?? 1) - 1
+      if (left === 0) begunBy.delete(by)
+      else begunBy.set(by, left)
       waiting.shift()?.()
     }
   }
   return {
-    hash: (password: string) => inTurn(() => Bun.password.hash(password, argon2)),
+    /** `by`: the network or person whose turn it takes. */
+    hash: (password: string, by: string) => inTurn(by, () => Bun.password.hash(password, argon2)),
     /** Takes as long without a stored hash, so that response times do not reveal which addresses have an account. */
-    async verify(password: string, hash: string | undefined): Promise<boolean> {
+    async verify(password: string, hash: string | undefined, by: string): Promise<boolean> {
       decoy ??= Bun.password.hash(createLinkSecret(), argon2)
       const compared = hash ?? (await decoy)
-      const isRight = await inTurn(() => Bun.password.verify(password.slice(0, passwordLengthMax + 1), compared))
+      const isRight = await inTurn(by, () => Bun.password.verify(password.slice(0, passwordLengthMax + 1), compared))
       return isRight && hash !== undefined
     },
   }

@@ -403,7 +403,7 @@ forEachEngine((engine) => {
     bench.write(async (sql) => {
       const facts = { client: 'claude_code', device: 'laptop', address: '192.0.2.7' }
       const started = await startGrant(sql, facts, userCodes, bench.now())
-      if (!started) throw new Error('not started')
+      if ('fullForMs' in started) throw new Error('not started')
       return { ...started, hashes: userCodes.hashes(started.userCode) }
     })
   const poll = async (bench: Bench, code: string) =>

@@ -8,6 +8,7 @@ import { Failure } from '../kernel/failure.ts'
 import { createId, type PersonId } from '../kernel/ids.ts'
 import { signInByClaims } from '../tenancy/claims.ts'
 import { createConsoleSessions } from '../tenancy/console-sessions.ts'
+import { createGuessLimits } from '../tenancy/guess-limits.ts'
 import { createPasswords } from '../tenancy/people.ts'
 import { principalOfPerson } from '../tenancy/principal.ts'
 import { createAccounts } from './accounts.ts'
@@ -46,6 +47,8 @@ async function setUp(engine: TestEngine) {
       slowed.push(name ?? 'address')
       return undefined
     },
+    guesses: createGuessLimits(clock),
+    networkOf: (request) => request.headers.get('x-network') ?? 'home',
     onRefused: (by) => void refused.push(by),
     isOpen: () => signUps.isOpen,
     onSignUp: async ({ workspaceId }) => void credited.push(workspaceId),
@@ -174,6 +177,44 @@ forEachEngine((engine) => {
     expect([statusOf(wrong), (wrong as Failure).message]).toEqual([statusOf(unknown), (unknown as Failure).message])
     expect(refused).toEqual(['password', 'password'])
     expect(slowed).toEqual(['address', 'account ada@example.com', 'address', 'account nobody@example.com'])
+  })
+
+  test('N2: someone who guesses passwords from one network gets ten, also all at once, and the person signs in from another', async () => {
+    const { management, accounts, refused, personOf } = await setUp(engine)
+    await using _ = management
+    const ada = await personOf('ada@example.com', 'admin')
+    const guess = (words: string, network = 'far') =>
+      accounts.signIn(post({ 'x-network': network }), { email: 'ada@example.com', password: words })
+    const outcomes: unknown[] = []
+    for (let round = 0; round < 3; round++) {
+      outcomes.push(...(await Promise.all(Array.from({ length: 5 }, () => guess('guess guess guess')))))
+    }
+    expect(outcomes.map(statusOf)).toEqual([...Array(10).fill('UNAUTHORIZED'), ...Array(5).fill('LIMIT_EXCEEDED')])
+    expect(refused).toHaveLength(15)
+    // The right one is not compared either.
+    expect(statusOf(await guess(password))).toBe('LIMIT_EXCEEDED')
+    expect(await guess(password, 'home')).toBe(ada)
+    management.clock.advance(10 * 60_000)
+    expect(await guess(password)).toBe(ada)
+  })
+
+  test('N2: passwords of one network wait for their turn eight at a time, and others come between', async () => {
+    const { management, accounts, personOf } = await setUp(engine)
+    await using _ = management
+    const ada = await personOf('ada@example.com', 'admin')
+    const flood = Array.from({ length: 60 }, async (_, at) => {
+      const account = { email: `nobody${at}@example.com`, password }
+      try {
+        return await accounts.signIn(post({ 'x-network': 'far' }), account)
+      } catch (thrown) {
+        return thrown
+      }
+    })
+    const signedIn = accounts.signIn(post({ 'x-network': 'home' }), { email: 'ada@example.com', password })
+    expect(await signedIn).toBe(ada)
+    const codes = (await Promise.all(flood)).map(statusOf)
+    expect(codes.filter((code) => code === 'UNAUTHORIZED')).toHaveLength(8)
+    expect(codes.filter((code) => code === 'LIMIT_EXCEEDED')).toHaveLength(52)
   })
 
   test('N3: a changed role applies to a session that is open, and a removed person is out at once with tokens and own keys', async () => {

@@ -7,6 +7,7 @@ import type { PersonId } from '../kernel/ids.ts'
 import type { ClientRequest } from '../pipeline/client-request.ts'
 import type { Database } from '../store/database.ts'
 import { type SignedUp, signUp } from '../tenancy/claims.ts'
+import type { GuessLimits } from '../tenancy/guess-limits.ts'
 import { checkName } from '../tenancy/management.ts'
 import {
   acceptInvitation,
@@ -32,8 +33,10 @@ export interface AccountsDependencies {
   isOpen(): boolean
   /** Gives the workspace of someone who signed up its opening credit. */
   onSignUp(signedUp: SignedUp): Promise<void>
-  /** Slows down or refuses further attempts; counted by network address, or by the given name. */
+  /** Slows down or refuses further attempts; counted by network, or by the given name. */
   slowGuess(request: ClientRequest, name?: string): Promise<Failure | undefined>
+  readonly guesses: Pick<GuessLimits, 'password'>
+  networkOf(request: ClientRequest): string
   /** For the audit log. */
   onRefused(refusal: Refusal): void
 }
@@ -66,19 +69,35 @@ export interface Accounts {
 export function createAccounts(deps: AccountsDependencies): Accounts {
   const { database, clock, passwords } = deps
 
-  /** A right password is never slowed down: only wrong ones count. */
-  const refuse = async (request: ClientRequest, email: string, refusal: Refusal, message: string): Promise<Failure> => {
-    deps.onRefused(refusal)
+  const wrongPassword = async (request: ClientRequest, email: string): Promise<Failure> => {
+    deps.onRefused('password')
     const slowed = (await deps.slowGuess(request)) ?? (await deps.slowGuess(request, `account ${email}`))
+    const message = 'The e-mail address or the password is wrong. An admin can send you a reset link.'
     return slowed ?? new Failure('UNAUTHORIZED', message)
   }
-  const wrongPassword = (request: ClientRequest, email: string) =>
-    refuse(
-      request,
-      email,
-      'password',
-      'The e-mail address or the password is wrong. An admin can send you a reset link.',
-    )
+
+  /** undefined = it is right. */
+  const refusalOf = async (
+    request: ClientRequest,
+    email: string,
+    sent: string,
+    hash: string | undefined,
+  ): Promise<Failure | undefined> => {
+    const network = deps.networkOf(request)
+    const attempt = deps.guesses.password(email, network)
+    if (attempt instanceof Failure) {
+      deps.onRefused('password')
+      return attempt
+    }
+    let isRight = true
+    try {
+      isRight = await passwords.verify(sent, hash, network)
+    } finally {
+      // Also if nothing was compared, because too many are waiting.
+      if (isRight) attempt.forgive()
+    }
+    return isRight ? undefined : await wrongPassword(request, email)
+  }
 
   const accept = async (
     request: ClientRequest,
@@ -88,11 +107,10 @@ export function createAccounts(deps: AccountsDependencies): Accounts {
   ) => {
     const known = await findPerson(database.sql, { email: link.email })
     if (known && !known.hasPassword) return noPassword()
-    if (known && !(await passwords.verify(password, known.passwordHash))) {
-      return await wrongPassword(request, link.email)
-    }
+    const refusal = known && (await refusalOf(request, link.email, password, known.passwordHash))
+    if (refusal) return refusal
     if (!known) checkPassword(password)
-    const passwordHash = known ? undefined : await passwords.hash(password)
+    const passwordHash = known ? undefined : await passwords.hash(password, deps.networkOf(request))
     const at = clock.now()
     const person = known ?? { email: link.email, name, passwordHash }
     return await database.transaction((sql) => acceptInvitation(sql, link, person, at))
@@ -107,12 +125,12 @@ export function createAccounts(deps: AccountsDependencies): Accounts {
       if (!deps.isOpen())
         return new Failure('FORBIDDEN', 'Accounts are by invitation here. Ask an admin of your workspace.')
       // Each costs a hash, a workspace and perhaps money.
-      const slowed = await deps.slowGuess(request)
+      const slowed = await deps.slowGuess(request, `sign-up ${deps.networkOf(request)}`)
       if (slowed) return slowed
       const email = checkEmail(sent)
       checkName(name)
       checkPassword(password)
-      const passwordHash = await passwords.hash(password)
+      const passwordHash = await passwords.hash(password, deps.networkOf(request))
       const at = clock.now()
       const signedUp = await database.transaction(async (sql) => {
         const known = await findPerson(sql, { email })
@@ -126,8 +144,8 @@ export function createAccounts(deps: AccountsDependencies): Accounts {
     async signIn(request, account) {
       const email = checkEmail(account.email)
       const person = await findPerson(database.sql, { email })
-      const isRight = await passwords.verify(account.password, person?.passwordHash)
-      return person && isRight ? person.id : await wrongPassword(request, email)
+      const refusal = await refusalOf(request, email, account.password, person?.passwordHash)
+      return refusal ?? person?.id ?? (await wrongPassword(request, email))
     },
     async lookAt(secret) {
       const link = await findLink(database.sql, secret, clock.now())
@@ -148,7 +166,7 @@ export function createAccounts(deps: AccountsDependencies): Accounts {
       try {
         if (link.kind === 'invitation') return await accept(request, link, name, password)
         checkPassword(password)
-        const hash = await passwords.hash(password)
+        const hash = await passwords.hash(password, deps.networkOf(request))
         const at = clock.now()
         return await database.transaction((sql) => resetPassword(sql, link, hash, at))
       } catch (thrown) {

@@ -240,9 +240,11 @@ export function createConsolePages(deps: ConsolePagesDependencies, show: ShowPag
   }
   const openByToken = async (request: ClientRequest, token: string): Promise<string | Failure> =>
     (await deps.checkToken(token, request)) ?? (await sessions.openByToken(request, token))
-  // Looking up a link removes it, so guesses are slowed down first.
-  const openByLink = async (request: ClientRequest, link: string): Promise<string | Failure> =>
-    (await deps.slowGuess(request)) ?? (await sessions.openByLink(request, link))
+  /** Wrong ones only: someone who guesses from the operator's network must not lock the operator out. */
+  const openByLink = async (request: ClientRequest, link: string): Promise<string | Failure> => {
+    const opened = await sessions.openByLink(request, link)
+    return opened instanceof Failure ? ((await deps.slowGuess(request)) ?? opened) : opened
+  }
 
   /** Without a session the response is the same, and nothing is recorded in the audit log. */
   const signOut = async (request: ClientRequest): Promise<Answer> => {

@@ -26,6 +26,7 @@ import { type Authenticator, createAuthenticator } from '../../src/tenancy/authe
 import { noChanges } from '../../src/tenancy/changes.ts'
 import { putCredential } from '../../src/tenancy/credentials.ts'
 import { createUserCodes } from '../../src/tenancy/device-grants.ts'
+import { createGuessLimits } from '../../src/tenancy/guess-limits.ts'
 import { createIdempotency } from '../../src/tenancy/idempotency.ts'
 import { createPasswords } from '../../src/tenancy/people.ts'
 import { principalOfToken } from '../../src/tenancy/principal.ts'
@@ -137,6 +138,7 @@ export async function openManagement(
       count: () => {},
       onRefused: () => {},
       slowName: async () => undefined,
+      guesses: createGuessLimits(clock),
     },
     createSignInLink: async () => ({ path: '/console?t=once', url: null }),
     linkTo: (secret) => `http://gate.example/console?i=${secret}`,

@@ -8,6 +8,7 @@ import { type Clock, systemClock } from '../../src/kernel/clock.ts'
 import { Failure } from '../../src/kernel/failure.ts'
 import { type ClientRequest, pathOf } from '../../src/pipeline/client-request.ts'
 import { createConsoleSessions } from '../../src/tenancy/console-sessions.ts'
+import { createGuessLimits } from '../../src/tenancy/guess-limits.ts'
 import { createPasswords, findPerson } from '../../src/tenancy/people.ts'
 import { principalOfPerson } from '../../src/tenancy/principal.ts'
 import { createAccounts } from '../../src/web/accounts.ts'
@@ -77,6 +78,8 @@ export async function startWeb(options: WebHarnessOptions = {}): Promise<WebHarn
       clock,
       passwords,
       slowGuess,
+      guesses: createGuessLimits(clock),
+      networkOf: () => '127.0.0.1/32',
       onRefused: (by) => void events.push(`refused ${by}`),
       isOpen: () => false,
       onSignUp: async () => {},

@@ -3,6 +3,7 @@
 
 import type { Clock } from '../../kernel/clock.ts'
 import { Failure } from '../../kernel/failure.ts'
+import { networkOf } from '../../kernel/ip-range.ts'
 import type { ClientRequest } from '../../pipeline/client-request.ts'
 import { tokenPrefix } from '../../tenancy/management-tokens.ts'
 import { installation, type Principal } from '../../tenancy/principal.ts'
@@ -36,11 +37,11 @@ export function createTokenCheck(deps: Omit<AuthorizeDependencies, 'sessionOf'>)
     return undefined
   }
   /**
-   * For secrets that only the database knows: each counts as a wrong token before it is looked up. `name`: counted by it,
-   * such as an account, and not by the network address.
+   * For secrets that only the database knows: counts as a wrong token. `name`: counted by it, such as an account, and not by the
+   * network.
    */
   const slowGuess = (request: ClientRequest, name?: string): Promise<Failure | undefined> =>
-    slowName(name ?? addressOf(request) ?? 'unknown')
+    slowName(name ?? networkOf(addressOf(request)))
   /** Why a token is rejected; undefined = it is the management token. */
   const checkToken = async (token: string, request: ClientRequest): Promise<Failure | undefined> => {
     // Before the brake: someone guessing from the operator's address must not lock the operator out.

@@ -50,7 +50,7 @@ export interface RouteDependencies extends MoveDependencies {
   readonly computeVerifier: ComputeVerifier
   readonly invalidate: Authenticator['invalidate']
   readonly passwords: Passwords
-  readonly signIns: Pick<SignInDependencies, 'userCodes' | 'count' | 'onRefused' | 'slowName'>
+  readonly signIns: Pick<SignInDependencies, 'userCodes' | 'count' | 'onRefused' | 'slowName' | 'guesses'>
   readonly adminToken: AdminToken
   /** The path of a new link that signs in as the operator, and with the public address if there is one. */
   createSignInLink(): Promise<{ readonly path: string; readonly url: string | null }>

@@ -9,6 +9,7 @@ import type { AlertKind } from '../../kernel/alert.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import { Failure, invalidRequest } from '../../kernel/failure.ts'
 import type { PersonId } from '../../kernel/ids.ts'
+import { networkOf } from '../../kernel/ip-range.ts'
 import { coversRole, type Role } from '../../kernel/roles.ts'
 import type { Sql } from '../../store/sql.ts'
 import { appendAudit } from '../../tenancy/audit.ts'
@@ -42,7 +43,7 @@ export function peopleHandlers(deps: RouteDependencies) {
 }
 
 /** About the caller. */
-function ownHandlers({ database, passwords, createSignInLink, adminToken }: RouteDependencies) {
+function ownHandlers({ database, passwords, signIns, createSignInLink, adminToken }: RouteDependencies) {
   return {
     async getMe({ reach: { principal } }) {
       const { kind, personId, isOperator, grants } = principal
@@ -72,14 +73,17 @@ function ownHandlers({ database, passwords, createSignInLink, adminToken }: Rout
       },
     },
     // Not a `write`: a transaction must not wait for the hash.
-    async changePassword({ body: { current, password }, act, reach }) {
+    async changePassword({ body: { current, password }, act, reach, address }) {
       const personId = signedIn(reach.principal)
       checkPassword(password)
       const person = await findPerson(database.sql, { id: personId })
-      if (!(await passwords.verify(current, person?.passwordHash))) {
+      const attempt = signIns.guesses.password(person?.email ?? personId, networkOf(address))
+      if (attempt instanceof Failure) throw attempt
+      if (!(await passwords.verify(current, person?.passwordHash, personId))) {
         throw new Failure('FORBIDDEN', 'This is not your current password.')
       }
-      const hash = await passwords.hash(password)
+      attempt.forgive()
+      const hash = await passwords.hash(password, personId)
       await database.transaction(async (sql) => {
         await setPassword(sql, personId, hash)
         await appendAudit(sql, { ...act, action: 'person.password', object: personId })

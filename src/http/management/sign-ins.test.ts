@@ -1,8 +1,11 @@
 import { expect, test } from 'bun:test'
 import { forEachEngine } from '../../../test/parts/engines.ts'
+import { createTestClock } from '../../../test/parts/ledger.ts'
 import { openManagement } from '../../../test/parts/management.ts'
 import { createId, type PersonId } from '../../kernel/ids.ts'
+import { networkOf } from '../../kernel/ip-range.ts'
 import { createUserCodes, startGrant } from '../../tenancy/device-grants.ts'
+import { createGuessLimits } from '../../tenancy/guess-limits.ts'
 import { addMember, insertPerson } from '../../tenancy/people.ts'
 import { narrowed, type Principal } from '../../tenancy/principal.ts'
 
@@ -25,26 +28,53 @@ forEachEngine((engine) => {
         count: (event) => void counted.push(event),
         onRefused: (what) => void refused.push(what),
         slowName: async (name) => void slowed.push(name),
+        guesses: createGuessLimits(createTestClock()),
       },
     })
     const { database, clock } = management
     const grant = { client: 'tollgate', device: 'laptop', address: undefined }
     const started = await database.transaction((sql) => startGrant(sql, grant, userCodes, clock.now()))
+    if ('fullForMs' in started) throw new Error('not started')
     const open = async (cookie: string, code: string) => {
       const body = { code }
       const asked = { token: null, headers: { cookie }, body }
       return (await management.ask('POST', '/api/me/device-grants/open', asked)).status
     }
     expect(await open('ada', 'BCDF-GHJK')).toBe(404)
-    expect(await open('ada', started?.userCode ?? '')).toBe(200)
+    expect(await open('ada', started.userCode)).toBe(200)
     expect([counted, refused]).toEqual([['refused'], ['user code']])
-    expect(slowed).toEqual([`user code ${ada}`, '203.0.113.7'])
-    expect(await open('eve', started?.userCode ?? '')).toBe(403)
+    expect(slowed).toEqual([`user code ${ada}`, `user code ${networkOf('203.0.113.7')}`])
+    expect(await open('eve', started.userCode)).toBe(403)
     expect([counted, refused]).toEqual([
       ['refused', 'refused'],
       ['user code', 'user code'],
     ])
-    expect(slowed.slice(2)).toEqual([`user code ${eve}`, '203.0.113.7'])
+    expect(slowed.slice(2)).toEqual([`user code ${eve}`, `user code ${networkOf('203.0.113.7')}`])
+  })
+
+  test('a person who has entered 20 wrong codes is not told about further ones, and others are', async () => {
+    const session = (personId: PersonId): Principal => ({
+      ...{ kind: 'person', name: personId, personId, isOperator: true, grants: [] },
+      session: { id: createId('ses'), openedAt: 0 },
+    })
+    const sessions = { ada: session(createId('per')), eve: session(createId('per')) }
+    await using management = await openManagement(engine, {
+      addressOf: () => '203.0.113.7',
+      sessionOf: async (request) => sessions[request.headers.get('cookie') as keyof typeof sessions],
+    })
+    const { database, clock } = management
+    const grant = { client: 'tollgate', device: 'laptop', address: undefined }
+    const started = await database.transaction((sql) => startGrant(sql, grant, userCodes, clock.now()))
+    if ('fullForMs' in started) throw new Error('not started')
+    const open = (cookie: string, code: string) =>
+      management.ask('POST', '/api/me/device-grants/open', { token: null, headers: { cookie }, body: { code } })
+    const guesses = await Promise.all(Array.from({ length: 25 }, () => open('eve', 'BCDF-GHJK')))
+    const statuses = guesses.map(({ status }) => status).sort()
+    expect(statuses).toEqual([...Array(20).fill(404), ...Array(5).fill(429)])
+    // A right code is refused too, or it would say that it is right.
+    const refused = await open('eve', started.userCode)
+    expect([refused.status, Number(refused.headers.get('retry-after'))]).toEqual([429, 600])
+    for (let again = 0; again < 25; again++) expect((await open('ada', started.userCode)).status).toBe(200)
   })
 
   test('an operator who views the console as someone else approves no device', async () => {

@@ -4,6 +4,7 @@
 import type { z } from 'zod'
 import { deviceGrantSchema, type settingsRuleSchema, signInSchema } from '../../api/sign-ins.ts'
 import { Failure, invalidRequest } from '../../kernel/failure.ts'
+import { networkOf } from '../../kernel/ip-range.ts'
 import { storeNow } from '../../store/database.ts'
 import type { Sql } from '../../store/sql.ts'
 import {
@@ -31,26 +32,37 @@ import type { Call, Handlers } from './route.ts'
 export function signInHandlers({ database, clock, invalidate, signIns }: RouteDependencies) {
   type Decision = (sql: Sql, hashes: readonly string[], approver: Approver, at: number) => Promise<unknown>
 
-  /** Whoever types wrong codes is slowed down. */
+  /** Whoever types wrong codes is slowed down, and can do so only a few times. */
   const decide = async (
     { code }: { readonly code: string },
-    { reach: { principal }, address = 'unknown' }: Pick<Call<'openDeviceGrant'>, 'reach' | 'address'>,
+    { reach: { principal }, address }: Pick<Call<'openDeviceGrant'>, 'reach' | 'address'>,
     work: Decision,
   ) => {
     const approver = approverOf(principal)
+    const network = networkOf(address)
     const typed = readUserCode(code)
+    const attempt = signIns.guesses.userCode(approver.personId, network)
+    let isWrong = true
     try {
+      if (attempt instanceof Failure) throw attempt
       if (typed === undefined) throw unknownCode()
-      return await database.transaction(async (sql) => {
+      const decided = await database.transaction(async (sql) => {
         const at = await storeNow({ engine: database.engine, sql }, clock)
         return await work(sql, signIns.userCodes.hashes(typed), approver, at)
       })
+      isWrong = false
+      return decided
     } catch (thrown) {
-      if (!(thrown instanceof Failure) || thrown.facts.param !== 'code') throw thrown
+      isWrong = thrown === attempt || (thrown instanceof Failure && thrown.facts.param === 'code')
+      if (!isWrong) throw thrown
       signIns.count('refused')
       signIns.onRefused('user code')
-      // By address too: where anyone may sign up, guessing from many accounts must not be quicker.
-      throw (await signIns.slowName(`user code ${approver.personId}`)) ?? (await signIns.slowName(address)) ?? thrown
+      if (thrown === attempt) throw thrown
+      // By network too: where anyone may sign up, guessing from many accounts must not be quicker.
+      const slowed = await signIns.slowName(`user code ${approver.personId}`)
+      throw slowed ?? (await signIns.slowName(`user code ${network}`)) ?? thrown
+    } finally {
+      if (!isWrong && !(attempt instanceof Failure)) attempt.forgive()
     }
   }
 
