@@ -98,13 +98,27 @@ const spendLimitsField = z
       models: z
         .string(must('a model id or a pattern such as "acme/*"'))
         .nullish()
-        .describe('Counts only these: a model id, or a pattern as in allowlists. Absent = every model.'),
+        .describe(
+          'Counts only these: a model id, or a pattern as in allowlists; `!acme/small` = every other model. Absent = every model.',
+        ),
       window: z
         .string(must('a window such as "day"'))
         .describe(
           '`day`, `week` from Monday, or `month`, all UTC; or the last hours or days, exact to the minute: `5h`, `7d`, from `1h` to `31d`.',
         ),
       limit: amountField,
+      then: z
+        .string(must('a model id'))
+        .nullish()
+        .describe(
+          'The id of the model that is used once the limit is reached, within its own limits; one that does not count in this limit. Absent = requests are refused.',
+        ),
+      slow_down: z
+        .int(must('a whole number of at least 1'))
+        .nullish()
+        .describe(
+          'From 80 % of the limit on, its subject may make that many requests per minute. Absent = any number.',
+        ),
     }),
     must('a list of spend limits'),
   )

@@ -61,6 +61,8 @@ const common = {
             models: z.string().optional(),
             window: z.string(),
             limit: amount.unwrap(),
+            then: z.string().optional(),
+            slow_down: count,
           }),
         )
         .optional(),

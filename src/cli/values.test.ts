@@ -8,6 +8,7 @@ import {
   parseSpan,
   readAmount,
   readCount,
+  readSpendLimits,
   readTagAmounts,
   readTime,
   renderFacts,
@@ -43,6 +44,27 @@ test('limits of tags are tags with amounts', () => {
   expect(shownLimits({ user_spend_per_day: '5.00', tag_spend_per_month: amounts })).toBe(
     '$5.00/day per user, team=web $100.00/month, job=nightly $0.50/month',
   )
+})
+
+test('spend limits are a subject, models, a window and an amount, and what happens at the limit', () => {
+  const limits = [
+    {
+      subject: 'person:ada@example.com',
+      models: '!acme/small',
+      window: '5h',
+      limit: '10.00',
+      then: 'acme/small',
+      slow_down: 6,
+    },
+    { subject: 'group:all hands', window: 'month', limit: '500.00' },
+  ]
+  const text = 'person:ada@example.com !acme/small 5h 10 slow-down 6 then acme/small, group:all hands month 500'
+  expect(readSpendLimits(text, '--spend-limit')).toEqual(limits)
+  expect(shownLimits({ spend_limits: limits })).toBe(
+    'person:ada@example.com !acme/small $10.00/5h then acme/small slow-down 6, group:all hands $500.00/month',
+  )
+  for (const wrong of ['', 'day 5', 'all day 5 then', 'all day 5 slow-down 0', 'all day 5 slow-down fast'])
+    expect([wrong, refused(() => readSpendLimits(wrong, '--spend-limit'))]).toEqual([wrong, true])
 })
 
 test('counts are whole and at least 1', () => {

@@ -39,18 +39,24 @@ export function readTagAmounts(text: string, label: string): Readonly<Record<str
   )
 }
 
-/** `group:design acme/* month 500`, several separated by commas. */
+/** `group:design acme/* month 500 then other/small slow-down 6`, several separated by commas. */
 export function readSpendLimits(text: string, label: string) {
   return text.split(',').map((part) => {
     const words = part.trim().split(/ +/)
+    const atLimit: { then?: string; slow_down?: number } = {}
+    for (let word = words.at(-2); word === 'then' || word === 'slow-down'; word = words.at(-2)) {
+      const [, value = ''] = words.splice(-2)
+      if (word === 'then') atLimit.then = value
+      else atLimit.slow_down = readCount(value, `${label}: slow-down`)
+    }
     const [limit, window] = [words.pop() ?? '', words.pop() ?? '']
     const models = /^[^:]+\//.test(words.at(-1) ?? '') ? words.pop() : undefined
     if (words.length === 0) {
       throw usageRefusal(
-        `${label} must be a subject, models if not all, a window and USD, such as 'group:design acme/* month 500', not "${part.trim()}".`,
+        `${label} must be a subject, models if not all, a window and USD, such as 'group:design acme/* month 500' or 'all acme/* day 5 then other/small', not "${part.trim()}".`,
       )
     }
-    return { subject: words.join(' '), ...(models && { models }), window, limit: readAmount(limit, label) }
+    return { subject: words.join(' '), ...(models && { models }), window, limit: readAmount(limit, label), ...atLimit }
   })
 }
 
@@ -249,14 +255,17 @@ export function shownState(
   return [...(rest === 'none' && states.length > 0 ? [] : [rest]), ...states].join(', ')
 }
 
-/** `group:design acme/* $500.00/month` */
+/** `group:design acme/* $500.00/month then other/small` */
 function shownSpendLimit({
   subject = 'all',
   models,
   window,
   limit,
+  then,
+  slow_down,
 }: NonNullable<GivenLimits['spend_limits']>[number]): string {
-  return [subject, models, `$${limit}/${window}`].filter((each) => each != null).join(' ')
+  const atLimit = [then != null && `then ${then}`, slow_down != null && `slow-down ${slow_down}`]
+  return [subject, models, `$${limit}/${window}`, ...atLimit].filter(Boolean).join(' ')
 }
 
 type GivenLimits = NonNullable<AnswerOf<'putKeyLimits'>>

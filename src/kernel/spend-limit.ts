@@ -6,11 +6,18 @@ import type { Nano } from './money.ts'
 
 export interface SpendLimit {
   readonly subject: Subject
-  /** A model id, or the beginning of some and `*`; undefined = every model. */
+  /** A model id, or the beginning of some and `*`; with `!` before it, all others. undefined = every model. */
   readonly models?: string | undefined
   readonly window: WindowWord
   readonly amount: Nano
+  /** The model that is used once it is reached; undefined = requests are refused. */
+  readonly then?: string | undefined
+  /** The requests per minute that its subject may make from `slowShare` of the amount on; undefined = any number. */
+  readonly slowDown?: number | undefined
 }
+
+/** The share of a limit, in percent, from which on its requests are slowed down. */
+export const slowShare = 80n
 
 // ── Subjects ──
 
@@ -147,8 +154,9 @@ export function scopesOf(
   return names.map((each) => scopeText({ owner, kind, name: each, models }))
 }
 
-/** As allowlists match it: an id, or the beginning of some. */
+/** As allowlists match it, an id or the beginning of some; or all others. */
 export function matchesModel(pattern: string, id: string): boolean {
+  if (pattern.startsWith('!')) return !matchesModel(pattern.slice(1), id)
   return pattern.endsWith('*') ? id.startsWith(pattern.slice(0, -1)) : id === pattern
 }
 

@@ -17,7 +17,8 @@ export interface RateLimits {
 /** A key, project or workspace whose requests are counted together. A request counts in all of its scopes. */
 export interface RateScope {
   readonly kind: 'key' | 'project' | 'workspace'
-  readonly id: KeyId | ProjectId | WorkspaceId
+  /** Its own, or that of one of its spend limits: `ws_…/person:per_… 5h`. */
+  readonly id: KeyId | ProjectId | WorkspaceId | `${string} ${string}`
   /** For messages. */
   readonly name: string
   /** The current ones: they may differ from call to call and take effect at once. */

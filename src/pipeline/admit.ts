@@ -104,11 +104,7 @@ export async function admit(
     : noLimits
   if (limits instanceof Refusal) return limits
 
-  const conversationKey =
-    session && candidates.length > 1 ? `${caller.workspaceId} ${model.id} ${session.id}` : undefined
-  const stickyRoute = conversationKey === undefined ? undefined : await deps.sticky.find(conversationKey)
-  const plan = planRoutes(deps, routes, conversationKey, stickyRoute)
-  record.candidates = candidateRecords(plan)
+  const { plan, conversationKey } = await planFor(deps, exchange, routes, { caller, session })
   const keepsReasoning = surface.losesReasoning && sessions.keepReasoning
   return {
     exchange,
@@ -128,6 +124,25 @@ export async function admit(
         : undefined,
     storing,
   }
+}
+
+/** The same request to another model, of which a spend limit of the caller wants it answered. */
+export async function admitOther(
+  deps: AdmitDependencies,
+  admitted: Admitted,
+  modelId: string,
+): Promise<Admitted | Failure> {
+  const { exchange, caller, envelope, session } = admitted
+  const ownKeys = await deps.credentials.find(caller.workspaceId)
+  const offer = deps.catalog.current.offer.with(ownKeys, caller.priceList)
+  const resolved = offer.resolve(caller, modelId)
+  if (resolved instanceof Failure) return resolved
+  const routes = routesTo(deps, offer, exchange, caller, envelope, [resolved])
+  if (routes instanceof Failure) return routes
+  const { model, models, candidates } = routes
+  const content = new Content(admitted.content.sent, exchange.surface, candidates, admitted.content.tags)
+  const { plan, conversationKey } = await planFor(deps, exchange, routes, { caller, session })
+  return { ...admitted, model, models, content, plan, conversationKey }
 }
 
 // ── The caller ──
@@ -285,18 +300,27 @@ interface Routes extends Pick<Admitted, 'model' | 'models' | 'warnings'> {
 }
 
 function chooseRoutes(
+  deps: AdmitDependencies,
+  offer: WorkspaceOffer,
+  exchange: Exchange,
+  caller: Caller,
+  envelope: Envelope,
+): Routes | Failure {
+  const resolved = resolveModels(offer, caller, envelope, exchange.http.headers)
+  if (!(resolved instanceof Failure)) return routesTo(deps, offer, exchange, caller, envelope, resolved)
+  exchange.record.requestedModel = shorten(envelope.model)
+  return resolved
+}
+
+function routesTo(
   { settings }: AdmitDependencies,
   offer: WorkspaceOffer,
   { record, surface, http }: Exchange,
   caller: Caller,
   envelope: Envelope,
+  resolved: Resolved,
 ): Routes | Failure {
   const { providerChoice } = settings.current
-  const resolved = resolveModels(offer, caller, envelope, http.headers)
-  if (resolved instanceof Failure) {
-    record.requestedModel = shorten(envelope.model)
-    return resolved
-  }
   const mismatch = wrongKind(resolved, envelope)
   if (mismatch) return mismatch
   const [{ model }] = resolved
@@ -332,6 +356,22 @@ const hasPolicy = ({ policy }: ResolvedModel) => policy !== undefined
 function preferenceWarnings(isAllowed: boolean, { providers }: Envelope): readonly Warning[] {
   if (!isAllowed) return [{ code: 'provider_choice_off', field: providers ? '/provider' : '/model' }]
   return (providers?.dropped ?? []).map((name) => ({ code: 'provider_option_dropped', field: `/provider/${name}` }))
+}
+
+/** The plan, and what identifies the conversation for its prompt cache. */
+async function planFor(
+  deps: AdmitDependencies,
+  { record }: Exchange,
+  routes: Routes,
+  { caller, session }: Pick<Admitted, 'caller' | 'session'>,
+): Promise<Pick<Admitted, 'plan' | 'conversationKey'>> {
+  const { model, candidates } = routes
+  const conversationKey =
+    session && candidates.length > 1 ? `${caller.workspaceId} ${model.id} ${session.id}` : undefined
+  const stickyRoute = conversationKey === undefined ? undefined : await deps.sticky.find(conversationKey)
+  const plan = planRoutes(deps, routes, conversationKey, stickyRoute)
+  record.candidates = candidateRecords(plan)
+  return { plan, conversationKey }
 }
 
 function planRoutes(

@@ -4,10 +4,16 @@
 import { hashOfEndUser } from '../kernel/attribution.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { matchesModel, type SpendFacts, type SpendLimit, scopesOf, subjectKinds } from '../kernel/spend-limit.ts'
-import { type Budget, windowAt } from '../ledger/budget.ts'
+import { type Budget, type BudgetState, windowAt } from '../ledger/budget.ts'
 import type { OfferedModel } from '../routing/plan.ts'
 import type { RequestRecord } from '../telemetry/request-record.ts'
 import type { Caller } from '../tenancy/caller.ts'
+
+/** A budget, and what its limit does besides refusing: the ledger does not know that. */
+export interface LimitBudget extends Budget, Pick<SpendLimit, 'then' | 'slowDown'> {}
+
+/** And what counted against it when the hold was granted. */
+export interface LimitUse extends LimitBudget, BudgetState {}
 
 type Attributed = Partial<Pick<RequestRecord, 'endUser' | 'tags'>>
 type Models = readonly Pick<OfferedModel, 'id'>[] | undefined
@@ -19,7 +25,7 @@ const keptMax = 100
 /** Budgets of one caller that are the same for all its requests of a day by the same models. */
 interface Kept {
   readonly day: number
-  readonly byModels: Map<string, readonly Budget[]>
+  readonly byModels: Map<string, readonly LimitBudget[]>
   /** Whether limits of end users or tags have to be looked at. */
   readonly hasAttributed: boolean
 }
@@ -32,7 +38,7 @@ export function budgetsOf(
   clock: Clock,
   attributed: Attributed = {},
   models?: Models,
-): readonly Budget[] | undefined {
+): readonly LimitBudget[] | undefined {
   if (caller.limits.length === 0) return undefined
   const now = clock.now()
   const day = Math.floor(now / dayMs)
@@ -73,23 +79,25 @@ function makeBudgets(
   { endUser, tags = [] }: Attributed,
   models: Models,
   isWanted: (limit: SpendLimit) => boolean,
-): readonly Budget[] {
+): readonly LimitBudget[] {
   const { person, groups = [] } = caller
   const groupIds = groups.map(({ id }) => id)
   const facts: SpendFacts = { endUser: endUser && hashOfEndUser(endUser), tags, personId: person?.id, groupIds }
-  const budgets: Budget[] = []
+  const budgets: LimitBudget[] = []
   for (const [owner, limit, startsAt] of limitsOf(caller, now)) {
-    const { models: pattern } = limit
+    const { models: pattern, then, slowDown } = limit
     if (!isWanted(limit)) continue
     if (pattern !== undefined && models && !models.some((model) => matchesModel(pattern, model.id))) continue
     const window = windowAt(limit.window, now, startsAt)
-    for (const scopeId of scopesOf(owner, limit, facts)) addBudget(budgets, { scopeId, window, cap: limit.amount })
+    for (const scopeId of scopesOf(owner, limit, facts)) {
+      addBudget(budgets, { scopeId, window, cap: limit.amount, then, slowDown })
+    }
   }
   return budgets
 }
 
 /** A limit of each person and one of this person have one counter: the lower amount holds. */
-function addBudget(budgets: Budget[], budget: Budget): void {
+function addBudget(budgets: LimitBudget[], budget: LimitBudget): void {
   const at = budgets.findIndex(({ scopeId, window }) => scopeId === budget.scopeId && window === budget.window)
   const known = budgets[at]
   if (known === undefined) budgets.push(budget)

@@ -5,28 +5,18 @@ import { freePrice, hasRow, type Price, pricedUnits } from '../catalog/price.ts'
 import type { Conversation } from '../dialects/canonical/conversation.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { Failure } from '../kernel/failure.ts'
-import { formatUsd, type Nano, zeroNano } from '../kernel/money.ts'
-import { isRolling, parseScope, scopeTitle } from '../kernel/spend-limit.ts'
+import { type Nano, zeroNano } from '../kernel/money.ts'
+import { isRolling } from '../kernel/spend-limit.ts'
 import type { Bucket, UnitBucket, UnitCounts } from '../kernel/usage.ts'
-import type { Insufficient, Unavailable } from '../ledger/account.ts'
-import {
-  budgetName,
-  type OverBudget,
-  type Promised,
-  periodOf,
-  type RoomName,
-  spendState,
-  tightestSpend,
-  windowEnd,
-} from '../ledger/budget.ts'
+import type { Unavailable } from '../ledger/account.ts'
+import { type BudgetUse, budgetName, type Promised, type RoomName, tightestSpend } from '../ledger/budget.ts'
 import { type HoldOutcome, type HoldRequest, type Ledger, usualHoldLifetimeMs } from '../ledger/ledger.ts'
-import { scopeTitles } from '../limits/limiter.ts'
 import { requestTotalMs } from '../routing/failover.ts'
 import type { Candidate, OfferedModel } from '../routing/plan.ts'
 import type { Caller } from '../tenancy/caller.ts'
 import type { RequestHeaders } from '../wire/http-message.ts'
 import { isStrict } from './answer.ts'
-import { budgetsOf } from './budgets.ts'
+import { budgetsOf, type LimitBudget, type LimitUse } from './budgets.ts'
 import { type Content, parserOf } from './content.ts'
 import { patienceMs } from './deadline.ts'
 import {
@@ -54,6 +44,7 @@ import {
 } from './hold.ts'
 import type { PreviousTurns, UsualOutputs } from './learned.ts'
 import { type Attempt, Blocked, type Rooms, type Turn } from './rooms.ts'
+import { cannotCharge, type Refused, refusalOf, spendableOf } from './spend-refusals.ts'
 import { type Admitted, type Held, Refusal } from './stages.ts'
 import { outputCapOf } from './usage.ts'
 
@@ -108,7 +99,9 @@ export async function placeHold(deps: PlaceHoldDependencies, admitted: Admitted)
 }
 
 /** What is asked of the ledger, but for the amount. */
-type AskedHold = Omit<HoldRequest, 'amount' | 'requiredFree' | 'promised'>
+interface AskedHold extends Omit<HoldRequest, 'amount' | 'requiredFree' | 'promised'> {
+  readonly budgets: readonly LimitBudget[] | undefined
+}
 
 /**
  * `promised`: what must stay free beside the hold, at least what running streams may still take. The growth of the hold itself,
@@ -147,7 +140,12 @@ function held(
   const hold = new Hold(exchange.record.id, ledger, facts, amount, factsByModel, rooms, asked)
   exchange.hold = hold
   const limitsLeft = budgets ? { ...limits, spend: tightestSpend(budgets, clock.now()) } : limits
-  return { exchange, admitted, hold, limits: limitsLeft, waitedMs: 0 }
+  return { exchange, admitted, hold, limits: limitsLeft, budgets: usesOf(asked, budgets), waitedMs: 0 }
+}
+
+/** With what the limits do besides refusing. */
+function usesOf({ budgets: limits = [] }: AskedHold, uses: readonly BudgetUse[] = []): readonly LimitUse[] {
+  return uses.map((use, at) => ({ ...limits[at], ...use }))
 }
 
 /** The model for which most must be held, of those that may answer. */
@@ -270,10 +268,6 @@ function lifetimeMs({ envelope, plan: { ordered } }: Admitted): number | undefin
 // A wallet or a spend limit without room for the usual hold: a hold of the whole answer, which needs not grow, whose cap is
 // lowered to fit and whose input is estimated by earlier turns. If only running requests are in the way, the request waits.
 
-/** Running requests end one after another; about this long until one does. */
-const inFlightRetryMs = 5_000
-
-type Refused = Insufficient | OverBudget
 type Placed = Held | Refusal
 
 /** What a low hold of a request depends on. */
@@ -345,7 +339,8 @@ async function placeLowHold(
   for (let last = refused; ; ) {
     const free = freeOf(deps, asked, last)
     const { amount: spendable, of } = spendableOf(last)
-    const cap = capWithin(low, free, { ...turn, isAlone: free === spendable })
+    const least = leastCap(low, reachedOf(asked, last))
+    const cap = capWithin(low, free, { ...turn, isAlone: free === spendable, least })
     if (cap === undefined) return await blockedOrRefused(deps, low, last)
     const hold = lowHold(low, cap)
     const outcome = await askLedger(deps, asked, hold, hold.amount)
@@ -364,14 +359,15 @@ async function blockedOrRefused(
   low: Low,
   refused: Refused,
 ): Promise<Refusal | Blocked<Refusal>> {
-  const { admitted, dearest, asked, facts } = low
-  const needed = lesser(dearest.required, lowHold(low, smallestCap(facts)).amount)
+  const { admitted, dearest, asked } = low
+  const reached = reachedOf(asked, refused)
+  const needed = lesser(dearest.required, lowHold(low, leastCap(low, reached)).amount)
   const spendable = spendableOf(refused).amount
   const leavesInMs =
     refused.kind === 'over budget' && isRolling(refused.window) && needed > spendable
       ? await ledger.leavesInMs(refused.scopeId, refused.window, refused.spent + needed - refused.cap)
       : undefined
-  const refusal = refusalOf(admitted, refused, needed, leavesInMs)
+  const refusal = refusalOf(admitted, refused, { needed, reached, leavesInMs })
   if (needed > spendable) return refusal
   const wanted = lowHold(low, low.usualTokens).amount
   // A request that needs more than half of it may be passed, or one key could stop all others of its workspace.
@@ -392,6 +388,8 @@ function roomOf({ workspaceId }: AskedHold, refused: Refused): RoomName {
 /** `isAlone`: no other request holds any of the room. */
 interface Crowd extends Turn {
   readonly isAlone: boolean
+  /** Below this the request is not sent. */
+  readonly least: number
 }
 
 /**
@@ -399,13 +397,24 @@ interface Crowd extends Turn {
  * with requests that may come; otherwise the answer gets what it usually needs. With less than that it waits.
  */
 function capWithin({ facts, inputTokens, usualTokens }: Low, free: Nano, crowd: Crowd): number | undefined {
-  const { isAlone, othersWait, isLast } = crowd
+  const { isAlone, othersWait, isLast, least } = crowd
   const affordable = affordableCap(facts, inputTokens, free)
-  if (affordable < smallestCap(facts)) return undefined
+  if (affordable < least) return undefined
   if (affordable >= facts.cap && !othersWait) return facts.cap
   if (affordable < usualTokens && !isAlone && !isLast) return undefined
   const share = othersWait ? usualTokens : Math.max(usualTokens, stepTokens, Math.floor(affordable / 2))
   return Math.min(affordable, share)
+}
+
+/** A limit that names another model has the whole answer from that one, rather than a part from this one. */
+function leastCap({ facts, usualTokens }: Low, reached: LimitBudget | undefined): number {
+  return reached?.then === undefined ? smallestCap(facts) : Math.max(usualTokens, smallestCap(facts))
+}
+
+/** The spend limit that refused; undefined = it is the wallet. */
+function reachedOf({ budgets = [] }: AskedHold, refused: Refused): LimitBudget | undefined {
+  if (refused.kind === 'insufficient') return undefined
+  return budgets.find(({ scopeId, window }) => scopeId === refused.scopeId && window === refused.window)
 }
 
 function lowHold({ facts, inputTokens }: Pick<Low, 'facts' | 'inputTokens'>, cap: number): HoldAmount {
@@ -470,112 +479,9 @@ function widest({ model, factsByModel }: ModelHold): { readonly contextTokens: n
 /** For a long prompt the strict bound may exceed what the usual hold, an estimate, would have needed. */
 const lesser = (usual: Nano, bounded: Nano): Nano => (usual < bounded ? usual : bounded)
 
-interface Spendable {
-  readonly amount: Nano
-  readonly of: 'balance' | 'limit'
-}
-
-/** The amount that could be spent if no other request were running. */
-function spendableOf(refused: Insufficient | OverBudget): Spendable {
-  if (refused.kind === 'insufficient') return { amount: refused.posted, of: 'balance' }
-  const { cap, spent } = refused
-  return { amount: (cap > spent ? cap - spent : 0n) as Nano, of: 'limit' }
-}
-
 /** With x-tollgate-strict the caller's cap is not lowered. A thinking budget must fit in any case. */
 function minCapOf({ exchange, content }: Admitted): number {
   if (isStrict(exchange.http.headers)) return Number.POSITIVE_INFINITY
   const budget = content.conversation()?.reasoning?.budgetTokens
   return budget === undefined ? 0 : budget + 1
-}
-
-// ── Refusals ──
-
-/** `leavesInMs`: until enough has left a rolling window. */
-function refusalOf(admitted: Admitted, refused: Refused, needed: Nano, leavesInMs: number | undefined): Refusal {
-  const { exchange, caller, limits } = admitted
-  const isInFlight = needed <= spendableOf(refused).amount
-  if (refused.kind === 'insufficient') return new Refusal(insufficient(caller, refused, needed, isInFlight), limits)
-  const retryMs = isInFlight ? inFlightRetryMs : undefined
-  const now = exchange.record.startedAt
-  const endsAt = leavesInMs === undefined ? (windowEnd(refused.window) ?? now) : now + leavesInMs
-  const failure = overBudget(caller, refused, needed, { now, endsAt, retryMs })
-  if (isInFlight) return new Refusal(failure, limits)
-  return new Refusal(failure, { ...limits, spend: { ...spendState(refused, now), isReached: true } })
-}
-
-function insufficient(caller: Caller, refused: Insufficient, needed: Nano, isInFlight: boolean): Failure {
-  const { posted, held } = refused
-  const metadata = {
-    reason: isInFlight ? 'in_flight' : 'empty',
-    balance: formatUsd(posted),
-    held: formatUsd(held),
-    needed: formatUsd(needed),
-  }
-  const workspace = caller.workspaceName
-  if (!isInFlight) {
-    const message = `Workspace "${workspace}" has $${metadata.balance}; this request needs at least $${metadata.needed}. Top up: console → Billing, or \`tollgate wallet topup\`. A shorter prompt or a lower \`max_tokens\` needs less.`
-    return new Failure('INSUFFICIENT_BALANCE', message, { shouldRetry: false, metadata })
-  }
-  const free = formatUsd((posted - held) as Nano)
-  const message = `$${metadata.held} of workspace "${workspace}" is held by running requests; this one needs at least $${metadata.needed}, and $${free} is free. Retry in ${inFlightRetryMs / 1000} s.`
-  return new Failure('INSUFFICIENT_BALANCE', message, { shouldRetry: true, retryAfterMs: inFlightRetryMs, metadata })
-}
-
-export function cannotCharge(retryAfterMs: number): Failure {
-  const message = 'Tollgate cannot record charges right now, so it takes no requests. Retry shortly.'
-  return new Failure('OVERLOADED', message, { retryAfterMs })
-}
-
-/** `retryMs`: set if only running requests are in the way, one of which may end soon. */
-function overBudget(
-  { keyName, limits, person, groups = [] }: Caller,
-  { scopeId, window, spent, held, cap }: OverBudget,
-  needed: Nano,
-  { now, endsAt, retryMs }: { readonly now: number; readonly endsAt: number; readonly retryMs: number | undefined },
-): Failure {
-  const limited = parseScope(scopeId)
-  const scope = limits.find(({ id }) => id === limited.owner)
-  const holder = scope ? `${scopeTitles[scope.kind]} "${scope.name}"` : `Key "${keyName}"`
-  const label = limited.name === person?.id ? person?.email : groups.find(({ id }) => id === limited.name)?.name
-  const subject = scopeTitle(limited, label) || (limited.models ? `${holder} with ${limited.models}` : holder)
-  const owner = scope && subject !== holder ? ` (limit of ${scope.kind} "${scope.name}")` : ''
-  const rolls = isRolling(window)
-  const period = rolls ? `any ${window}` : periodOf(window)
-  const limit = `$${formatUsd(cap)} ${rolls ? 'in' : 'per'} ${period}${owner}`
-  const metadata = {
-    reason: retryMs === undefined ? 'limit' : 'in_flight',
-    limit: formatUsd(cap),
-    spent: formatUsd(spent),
-    held: formatUsd(held),
-    needed: formatUsd(needed),
-  }
-  if (retryMs !== undefined) {
-    const message = `${subject} has used $${formatUsd(spent)} of ${limit}, and running requests hold $${formatUsd(held)}; this one needs at least $${metadata.needed}. Retry in ${retryMs / 1000} s.`
-    return new Failure('LIMIT_EXCEEDED', message, { retryAfterMs: retryMs, shouldRetry: true, metadata })
-  }
-  const retryAfterMs = Math.max(1000, endsAt - now)
-  const used = formatUsd((spent + held) as Nano)
-  const wait = duration(retryAfterMs)
-  const ending = rolls ? `Enough of it is over in ${wait}.` : `The ${period} ends in ${wait} (UTC).`
-  const message = `${subject} has used $${used} of ${limit}; this request needs at least $${metadata.needed}. ${ending} Raise the limit: console → ${limitPage(scope)}, or \`tollgate limits put\`.`
-  // The official clients handle waits this long differently, so `x-should-retry` turns off their automatic retry.
-  return new Failure('LIMIT_EXCEEDED', message, {
-    retryAfterMs,
-    shouldRetry: false,
-    isSpendLimit: true,
-    metadata,
-    resetsAt: now + retryAfterMs,
-  })
-}
-
-function limitPage(scope: Caller['limits'][number] | undefined): string {
-  return scope?.kind === 'key' ? 'API keys' : 'Projects & limits'
-}
-
-function duration(milliseconds: number): string {
-  const minutes = Math.ceil(milliseconds / 60_000)
-  if (minutes < 120) return `${minutes} min`
-  const hours = Math.floor(minutes / 60)
-  return hours < 48 ? `${hours} h` : `${Math.floor(hours / 24)} days`
 }

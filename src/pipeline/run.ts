@@ -5,8 +5,9 @@
 //   admit            Exchange                     Admitted      whose it is, its Content, the routes that may serve it
 //   claimKey         Admitted                     the stored answer, if the request has run before and its answer was kept;
 //                                                 otherwise sets the key of the Exchange
-//   recallReasoning  Admitted                     nothing: adds kept reasoning to the Content
-//   placeHold        Admitted                     Held          its cost is reserved by a Hold, perhaps after a wait for others
+//   holdWithinLimits Admitted                     Held          kept reasoning is in the Content, and the cost is reserved by a
+//                                                               Hold: perhaps after a wait for others, or of another model
+//                                                               that a spend limit names (its own Admitted)
 //   confirmKey       Held                         nothing, or a Refusal if another replica took the key over
 //   attemptRoutes    Held                         Reply         of a provider, in the caller's dialect, whole or an open
 //                                                               stream, with its Meter
@@ -23,6 +24,7 @@
 // Only Content and Hold change after they are made. Content: reasoning is recalled or forgotten, and the body released. Hold:
 // grows with a stream, and by a quote above it.
 
+import type { Warning } from '../dialects/canonical/translation.ts'
 import type { Dialect } from '../dialects/dialect.ts'
 import { assert, Failure } from '../kernel/failure.ts'
 import type { CallBudget } from '../routing/failover.ts'
@@ -33,14 +35,14 @@ import type { TraceContext } from '../telemetry/request-record.ts'
 import type { GenerationKeys } from '../tenancy/idempotency.ts'
 import { type AdmitDependencies, admit } from './admit.ts'
 import { Answer, type AnswerHeaders, answerHeaders, failureAnswer, streamHeaders, warningsHeader } from './answer.ts'
+import { holdWithinLimits } from './at-limits.ts'
 import type { OpenStream, Reply } from './attempt.ts'
 import { type AttemptRoutesDependencies, attemptRoutes, warningsOf } from './attempt-routes.ts'
 import { claimKey, confirmKey, replayHeaders } from './claim-key.ts'
 import type { ClientRequest } from './client-request.ts'
 import { earlyHeadersMs, untilDeadline } from './deadline.ts'
 import { type Connection, Exchange } from './exchange.ts'
-import type { SessionReasoning } from './kept-reasoning.ts'
-import { estimateAllTokens, type PlaceHoldDependencies, placeHold } from './place-hold.ts'
+import { estimateAllTokens, type PlaceHoldDependencies } from './place-hold.ts'
 import { createSettleReply, type SettleReplyDependencies } from './settle-reply.ts'
 import {
   type End,
@@ -111,8 +113,7 @@ export function createRunRequest(
       if (stored instanceof Refusal) return endRefused(deps, exchange, stored)
       if (stored) return answerStored(exchange, stored)
 
-      if (admitted.keptReasoning) await recallReasoning(admitted, admitted.keptReasoning)
-      const held: Held | Refusal = await placeHold(deps, admitted)
+      const held: Held | Refusal = await holdWithinLimits(deps, admitted)
       if (held instanceof Refusal) return endRefused(deps, exchange, held)
       const overtaken = exchange.key && (await confirmKey(idempotencyKeys, exchange.key, held))
       if (overtaken) return endRefused(deps, exchange, overtaken)
@@ -133,7 +134,7 @@ export function createRunRequest(
     // A client that leaves from here on pays: its reply was read.
     const { exchange, limits } = held
     const { body, usage } = reply
-    const headers = withWarnings(answerHeaders(exchange, limits), held, reply)
+    const headers = withWarnings(answerHeaders(exchange, limits), warningsOf(held, reply))
     // A complete reply is billed by its usage; nothing else needs to be measured.
     const read: ReadReply = { reply, measured: { ...nothingMeasured, usage }, bodyToKeep: body, lastBytes: body }
     const { unsettled, chargeUsd }: Settled = await settleReply(held, complete, read)
@@ -157,11 +158,12 @@ export function createRunRequest(
     if (reply === 'not yet' && exchange.attempts.hasFailed && clock.monotonicMs() < laterMs)
       reply = await untilDeadline(laterMs, replying, ticker)
     if (reply === 'not yet') {
-      return openAnswer(held, { kind: 'pending', reply: replying }, streamHeaders(answerHeaders(exchange, limits)))
+      const early = streamHeaders(answerHeaders(exchange, limits))
+      return openAnswer(held, { kind: 'pending', reply: replying }, withWarnings(early, held.admitted.warnings))
     }
     if (isNoReply(reply)) return endWithoutReply(held, reply)
     assert(reply.kind === 'stream', 'a streamed answer needs a stream')
-    const headers = withWarnings(streamHeaders(answerHeaders(exchange, limits)), held, reply)
+    const headers = withWarnings(streamHeaders(answerHeaders(exchange, limits)), warningsOf(held, reply))
     return openAnswer(held, { kind: 'open', stream: reply }, headers)
   }
 
@@ -201,12 +203,6 @@ export function createRunRequest(
 
 const complete: End = { ending: 'complete' }
 
-/** Recalls reasoning that a route needs again. */
-async function recallReasoning({ exchange, content, plan }: Admitted, kept: SessionReasoning): Promise<void> {
-  const speaksAnother = plan.ordered.some(({ dialect }) => dialect.id !== exchange.surface.id)
-  if (speaksAnother) await content.recallReasoning(kept)
-}
-
 function isNoReply(reply: Reply | NoReply): reply is NoReply {
   return reply instanceof Failure || reply === 'client left'
 }
@@ -215,8 +211,7 @@ function readReplyOf(stream: OpenStream): ReadReply {
   return { reply: stream, measured: stream.relay, bodyToKeep: undefined, lastBytes: stream.relay.terminal }
 }
 
-function withWarnings(headers: AnswerHeaders, held: Held, reply: Reply): AnswerHeaders {
-  const warnings = warningsOf(held, reply)
+function withWarnings(headers: AnswerHeaders, warnings: readonly Warning[]): AnswerHeaders {
   if (warnings.length > 0) headers['x-tollgate-warnings'] = warningsHeader(warnings)
   return headers
 }

@@ -6,6 +6,7 @@ import type { LimitViews } from '../dialects/dialect.ts'
 import type { Failure } from '../kernel/failure.ts'
 import type { Candidate, HealthPlan, OfferedModel } from '../routing/plan.ts'
 import type { Caller } from '../tenancy/caller.ts'
+import type { LimitBudget, LimitUse } from './budgets.ts'
 import type { Content } from './content.ts'
 import type { Exchange } from './exchange.ts'
 import type { Hold } from './hold.ts'
@@ -27,7 +28,7 @@ export interface Admitted {
   readonly plan: HealthPlan<Candidate>
   /** What the caller has left, for the headers of the answer. */
   readonly limits: LimitViews
-  /** Preferences of the caller that the gateway itself ignored. */
+  /** Preferences of the caller that the gateway itself ignored, and what its spend limits changed. */
   readonly warnings: readonly Warning[]
   /** undefined for a short conversation without an id. */
   readonly session: Session | undefined
@@ -55,6 +56,8 @@ export interface Held {
   readonly hold: Hold
   /** With the tightest spend limit before this request. */
   readonly limits: LimitViews
+  /** Its spend limits before this request. */
+  readonly budgets: readonly LimitUse[]
   /** How long it waited for money that running requests held. The client's patience began before. */
   readonly waitedMs: number
 }
@@ -65,5 +68,7 @@ export class Refusal {
     readonly failure: Failure,
     /** For the headers of the error. */
     readonly limits: LimitViews = {},
+    /** The spend limit without room for it. */
+    readonly reached?: LimitBudget | undefined,
   ) {}
 }

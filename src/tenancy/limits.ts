@@ -6,6 +6,7 @@ import { assert, invalidRequest } from '../kernel/failure.ts'
 import { isId, type KeyId, type ProjectId, type WorkspaceId } from '../kernel/ids.ts'
 import { formatUsd, type Nano } from '../kernel/money.ts'
 import {
+  matchesModel,
   noFacts,
   type Period,
   parseSubject,
@@ -54,6 +55,8 @@ const counts = [
 ] as const
 /** Enough for a limit of each person of a large workspace, and small enough to be read with every key. */
 const spendLimitsMax = 500
+/** Requests per minute. */
+const slowDownMax = 10_000
 /** A billion dollars. */
 const spendMax = 10n ** 18n
 
@@ -73,7 +76,7 @@ export function checkLimits(limits: Limits, at = '', kind?: LimitScope['kind']):
   }
   const names = new Set<string>()
   for (const limit of spend) {
-    const name = at + spendLimitName(limit)
+    const name = at + spendLimitName({ ...limit, then: undefined, slowDown: undefined })
     if (names.has(name)) throw invalidRequest(`\`${name}\` is set twice.`, name)
     names.add(name)
     if (kind === 'key' && ['person', 'group'].includes(limit.subject.kind)) {
@@ -88,9 +91,48 @@ export function checkLimits(limits: Limits, at = '', kind?: LimitScope['kind']):
       name,
     )
   }
+  checkNextModels(spend, at)
   if (limits.startsAt !== undefined && spend.length === 0) {
     throw invalidRequest(`\`${at}starts_at\` needs a spend limit that starts then.`, `${at}starts_at`)
   }
+}
+
+/** The model that a limit names must not count in it as well, and must not lead back to one over other limits of the list. */
+function checkNextModels(spend: readonly SpendLimit[], at: string): void {
+  const field = `${at}spend_limits`
+  const naming = spend.filter(({ then }) => then !== undefined)
+  for (const { then = '', models } of naming) {
+    if (models !== undefined && !matchesModel(models, then)) continue
+    const message = `\`${field}\`: \`then\` names ${then}, which counts in the same limit, so it would be refused too. Give the limit \`models\` without it, such as "!${then}" for every other model.`
+    throw invalidRequest(message, field)
+  }
+  const checked = new Set<string>()
+  for (const { then = '' } of naming) {
+    const loop = loopFrom(then, { before: [], naming, checked })
+    if (!loop) continue
+    throw invalidRequest(`\`${field}\`: \`then\` leads in a circle, ${loop.join(' → ')}. Remove one of them.`, field)
+  }
+}
+
+interface LoopSearch {
+  /** The models on the way. */
+  readonly before: readonly string[]
+  /** The limits that name a model. */
+  readonly naming: readonly SpendLimit[]
+  /** Models that lead into no circle. */
+  readonly checked: Set<string>
+}
+
+/** The circle of models into which this one leads; undefined = none. */
+function loopFrom(model: string, { before, naming, checked }: LoopSearch): readonly string[] | undefined {
+  if (before.includes(model)) return [...before.slice(before.indexOf(model)), model]
+  if (checked.has(model)) return undefined
+  for (const { models = '', then = '' } of naming) {
+    const loop = matchesModel(models, model) && loopFrom(then, { before: [...before, model], naming, checked })
+    if (loop) return loop
+  }
+  checked.add(model)
+  return undefined
 }
 
 /** `spend_per_day`, `tag_spend_per_month.team=web`, `spend_limits: group:grp_… acme/* day` */
@@ -134,8 +176,8 @@ const shortFields = (Object.keys(shortPrefixes) as ShortKind[]).flatMap((kind) =
 )
 
 /** undefined = it has no name of its own and is in `spend_limits`. */
-function shortFieldOf({ subject: { kind }, window, models }: SpendLimit): ShortField | undefined {
-  if (models !== undefined) return undefined
+function shortFieldOf({ subject: { kind }, window, models, then, slowDown }: SpendLimit): ShortField | undefined {
+  if (models !== undefined || then !== undefined || slowDown !== undefined) return undefined
   return shortFields.find((short) => short.kind === kind && short.window === window)?.field
 }
 
@@ -146,6 +188,8 @@ export interface GivenSpendLimit {
   readonly models?: string | null | undefined
   readonly window: string
   readonly limit: Nano
+  readonly then?: string | null | undefined
+  readonly slow_down?: number | null | undefined
 }
 
 /** As the management API takes them. */
@@ -181,7 +225,8 @@ function subjectOf(kind: ShortKind, name: string, field: string): Subject {
   throw invalidRequest(`\`${field}\`: "${name.slice(0, 100)}" is not a tag such as team=web. ${tagRule}`, field)
 }
 
-function spendLimitFrom({ subject = 'all', models, window, limit }: GivenSpendLimit, at: string): SpendLimit {
+function spendLimitFrom(given: GivenSpendLimit, at: string): SpendLimit {
+  const { subject = 'all', models, window, limit, then, slow_down: slowDown } = given
   const [whose, word] = [parseSubject(subject), parseWindow(window)]
   if (!whose) {
     const known = '"all", "user", "tag:team=web", "person", "person:ADDRESS" or "group:NAME"'
@@ -189,17 +234,30 @@ function spendLimitFrom({ subject = 'all', models, window, limit }: GivenSpendLi
   }
   if (!word)
     throw invalidRequest(`\`${at}.window\` must be ${windowWords}, not "${window.slice(0, 100)}".`, `${at}.window`)
-  if (models != null && parsePattern(models) === undefined) {
-    throw invalidRequest(`\`${at}.models\` must be ${patternWords}, not "${models.slice(0, 100)}".`, `${at}.models`)
+  if (models != null && parsePattern(models.replace(/^!/, '')) === undefined) {
+    const known = `${patternWords}, or \`!\` and one of these for every other model`
+    throw invalidRequest(`\`${at}.models\` must be ${known}, not "${models.slice(0, 100)}".`, `${at}.models`)
   }
-  return { subject: whose, ...(models != null && { models }), window: word, amount: limit }
+  if (then != null && (parsePattern(then) === undefined || then.endsWith('*'))) {
+    const known = "a model's id (`creator/model`)"
+    throw invalidRequest(`\`${at}.then\` must be ${known}, not "${then.slice(0, 100)}".`, `${at}.then`)
+  }
+  if (slowDown != null && !(Number.isInteger(slowDown) && slowDown >= 1 && slowDown <= slowDownMax)) {
+    const message = `\`${at}.slow_down\` must be a whole number of requests per minute from 1 to ${slowDownMax}.`
+    throw invalidRequest(message, `${at}.slow_down`)
+  }
+  return {
+    ...{ subject: whose, ...(models != null && { models }), window: word, amount: limit },
+    ...(then != null && { then }),
+    ...(slowDown != null && { slowDown }),
+  }
 }
 
 /** Spend limits are one list; amounts are strings, in nano-dollars. */
 export function limitsToSql(limits: Limits): string | null {
   if (!hasLimits(limits)) return null
-  const spend = (limits.spend ?? []).map(({ subject, models, window, amount }) => ({
-    ...{ subject: subjectText(subject), models, window, amount: String(amount) },
+  const spend = (limits.spend ?? []).map(({ subject, amount, ...others }) => ({
+    ...{ subject: subjectText(subject), ...others, amount: String(amount) },
   }))
   return JSON.stringify({ ...shownCounts(limits), ...(spend.length > 0 && { spend }), ...shownStart(limits) })
 }
@@ -209,6 +267,8 @@ interface ShownSpendLimit {
   readonly models?: string
   readonly window: string
   readonly limit: string
+  readonly then?: string
+  readonly slow_down?: number
 }
 
 type ShownLimits = Record<string, number | string | Record<string, string> | ShownSpendLimit[]>
@@ -235,7 +295,7 @@ export function labelled({ kind, name }: Subject, labels?: ReadonlyMap<string, s
 }
 
 function shownSpendLimit(
-  { subject, models, window, amount }: SpendLimit,
+  { subject, models, window, amount, then, slowDown }: SpendLimit,
   labels?: ReadonlyMap<string, string>,
 ): ShownSpendLimit {
   return {
@@ -243,6 +303,8 @@ function shownSpendLimit(
     ...(models !== undefined && { models }),
     window,
     limit: formatUsd(amount),
+    ...(then !== undefined && { then }),
+    ...(slowDown !== undefined && { slow_down: slowDown }),
   }
 }
 
@@ -285,8 +347,15 @@ function spendLimitFromStored(stored: Readonly<Record<string, unknown>>): SpendL
     subject && window && typeof stored.amount === 'string',
     'a stored spend limit has a subject, a window, an amount',
   )
-  const models = typeof stored.models === 'string' ? { models: stored.models } : {}
-  return Object.freeze({ subject: Object.freeze(subject), ...models, window, amount: BigInt(stored.amount) as Nano })
+  const { models, then, slowDown } = stored
+  return Object.freeze({
+    subject: Object.freeze(subject),
+    ...(typeof models === 'string' && { models }),
+    window,
+    amount: BigInt(stored.amount) as Nano,
+    ...(typeof then === 'string' && { then }),
+    ...(typeof slowDown === 'number' && { slowDown }),
+  })
 }
 
 export const limitsColumn: Column<Limits> = {

@@ -18,6 +18,7 @@ import {
   cleanText,
   counted,
   limitOptions,
+  readCount,
   readSpan,
   readTime,
   renderFacts,
@@ -444,6 +445,14 @@ const limited = {
 } as const
 
 const limitFields = limitOptions((field) => field)
+/** For each limit of --spend-limit that does not say so itself. */
+const atLimitOptions = {
+  then: { value: 'MODEL', help: 'with --spend-limit: the model that is used once the limit is reached' },
+  'slow-down': {
+    value: 'N',
+    help: 'with --spend-limit: N requests per minute from 80 % of the limit on',
+  },
+} as const
 const holderArgument = { name: 'KEY|PROJECT|WORKSPACE' } as const
 
 const limitCommands: readonly CommandDefinition[] = [
@@ -462,8 +471,12 @@ const limitCommands: readonly CommandDefinition[] = [
     summary: 'sets some limits of a workspace, a project or a key, from the next request on',
     details: `Other limits stay as they are; "none" removes one. The tightest limit of key, project and workspace applies.`,
     positionals: [holderArgument],
-    options: limitFields,
-    examples: ['tollgate limits set ci --rpm 60 --spend-per-day 5', 'tollgate limits set ci --rpm none'],
+    options: { ...limitFields, ...atLimitOptions },
+    examples: [
+      'tollgate limits set ci --rpm 60 --spend-per-day 5',
+      'tollgate limits set ci --rpm none',
+      "tollgate limits set web --spend-limit 'person acme/* 5h 10' --then other/small --slow-down 6",
+    ],
     async run(context) {
       const { body, typed } = readLimits(context, true)
       if (Object.keys(body).length === 0) throw usageRefusal('say which limits to set.', 'tollgate limits set --help')
@@ -477,7 +490,7 @@ const limitCommands: readonly CommandDefinition[] = [
     details: `Limits that are not given are removed; tollgate limits set keeps them. The tightest limit of key, project and workspace
 applies.`,
     positionals: [holderArgument],
-    options: { ...limitFields, none: { help: 'remove all limits' } },
+    options: { ...limitFields, ...atLimitOptions, none: { help: 'remove all limits' } },
     examples: [
       'tollgate limits put ci --rpm 60 --spend-per-day 5',
       'tollgate limits put prj_… --user-spend-per-day 5 --tag-spend-per-month team=web=100',
@@ -502,6 +515,16 @@ function readLimits(context: CommandContext, takesNone: boolean) {
     if (text !== undefined) body[field] = takesNone && text === 'none' ? null : read(text, `--${name}`)
     typed[field] = `--${name}`
   }
+  const [then, slowDown] = [context.text('then'), context.text('slow-down')]
+  if (then === undefined && slowDown === undefined) return { body, typed }
+  if (!Array.isArray(body.spend_limits)) {
+    throw usageRefusal('--then and --slow-down say what happens at the limits of --spend-limit: give it too.')
+  }
+  const atLimit = {
+    ...(then !== undefined && { then }),
+    ...(slowDown !== undefined && { slow_down: readCount(slowDown, '--slow-down') }),
+  }
+  body.spend_limits = body.spend_limits.map((limit: object) => ({ ...atLimit, ...limit }))
   return { body, typed }
 }
 

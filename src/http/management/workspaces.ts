@@ -46,6 +46,7 @@ import {
 } from './answers.ts'
 import { noPriceList } from './catalog.ts'
 import type { RouteDependencies } from './dependencies.ts'
+import { allowlistsOf, checkNextModels, namesModels } from './next-models.ts'
 import type { Call, Handlers } from './route.ts'
 
 export function workspaceHandlers(deps: RouteDependencies) {
@@ -140,16 +141,22 @@ export function projectHandlers({ database, invalidate, modelsOf }: RouteDepende
   } satisfies Partial<Handlers>
 }
 
-export function keyHandlers({ database, computeVerifier, invalidate }: RouteDependencies) {
+export function keyHandlers({ database, computeVerifier, invalidate, catalog }: RouteDependencies) {
   return {
     createKey: {
       async write(sql, { id, body, act, reach }) {
+        const limits = body.limits == null ? undefined : limitsFromBody(body.limits, 'limits.')
+        const models = body.models ?? undefined
+        if (limits && namesModels(limits)) {
+          const allowlists = [models, ...(await allowlistsOf(sql, 'project', id))]
+          checkNextModels(limits, { catalog: catalog({ all: true }), allowlists, at: 'limits.' })
+        }
         const wanted = {
           projectId: id,
           ownerId: reach.principal.personId,
           name: body.name,
-          models: body.models ?? undefined,
-          limits: body.limits == null ? undefined : limitsFromBody(body.limits, 'limits.'),
+          models,
+          limits,
           expiresAt: body.expires_at ?? undefined,
           sources: body.sources ?? undefined,
         }
@@ -191,7 +198,12 @@ type LimitCall = Call<'putWorkspaceLimits' | 'putProjectLimits' | 'putKeyLimits'
 export function limitHandlers({ database, invalidate, ledger, catalog }: RouteDependencies) {
   const putLimitsOf = (kind: 'workspace' | 'project' | 'key') => ({
     async write(sql: Sql, { id, body, act }: LimitCall) {
-      return await limitsAnswer(sql, await putLimits(sql, kind, id, limitsFromBody(body), act))
+      const limits = limitsFromBody(body)
+      const stored = await putLimits(sql, kind, id, limits, act)
+      if (namesModels(limits)) {
+        checkNextModels(limits, { catalog: catalog({ all: true }), allowlists: await allowlistsOf(sql, kind, id) })
+      }
+      return await limitsAnswer(sql, stored)
     },
     committed: ({ id }: LimitCall) => invalidate(id),
     async afterCommit({ id }: LimitCall) {

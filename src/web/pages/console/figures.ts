@@ -135,9 +135,11 @@ export function limitText(name: LimitName, value: LimitValue): string {
 
 type FurtherLimit = NonNullable<Limits['spend_limits']>[number]
 
-/** `group:design acme/* $500.00/month` */
-function furtherText({ subject = 'all', models, window, limit }: FurtherLimit): string {
-  return [subject, models, `${usdText(limit)}/${window}`].filter((part) => part != null).join(' ')
+/** `group:design acme/* $500.00/month, then other/small` */
+function furtherText({ subject = 'all', models, window, limit, then, slow_down }: FurtherLimit): string {
+  const text = [subject, models, `${usdText(limit)}/${window}`].filter((part) => part != null).join(' ')
+  const atLimit = [slow_down != null && `slowed to ${slow_down}/min from 80 %`, then != null && `then ${then}`]
+  return [text, ...atLimit.filter((part) => part !== false)].join(', ')
 }
 
 /** Spend limits that are in no field of their own: of people, groups, models and the last hours or days. */
