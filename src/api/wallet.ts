@@ -20,7 +20,7 @@ export const correctionSchema = z.object({
   balance: usd.describe('After this correction.'),
 })
 
-const transferKinds = ['charge', 'writeoff', 'topup', 'grant', 'correction'] as const
+const transferKinds = ['charge', 'writeoff', 'topup', 'grant', 'plan_credit', 'expiry', 'correction'] as const
 
 export const transferSchema = z.object({
   id: z.string(),
@@ -103,7 +103,7 @@ export const statementSchema = z.object({
   fundings: z.array(
     z.object({
       id: z.string(),
-      kind: z.enum(['topup', 'grant', 'correction']),
+      kind: z.enum(['topup', 'grant', 'plan_credit', 'expiry', 'correction']),
       amount: usd.describe('Less than 0 if it was taken from the wallet.'),
       reference: z.string().nullable(),
       created_at: time,
@@ -177,7 +177,7 @@ export const walletOperations = {
     summary: 'Lists payments into and out of the wallet, newest first.',
     query: pageQuery.extend({
       kind: z
-        .enum(transferKinds, must('charge, writeoff, topup, grant or correction'))
+        .enum(transferKinds, must('charge, writeoff, topup, grant, plan_credit, expiry or correction'))
         .optional()
         .describe('Only transfers of this kind.'),
     }),

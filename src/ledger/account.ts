@@ -6,7 +6,7 @@ import type { Nano } from '../kernel/money.ts'
 import { type Sql, timeToSql } from '../store/sql.ts'
 
 export type WalletId = `wallet:${WorkspaceId}`
-export type AccountId = WalletId | 'revenue' | 'funding' | 'grants' | 'writeoff'
+export type AccountId = WalletId | 'revenue' | 'funding' | 'grants' | 'plans' | 'writeoff'
 
 export function walletOf(workspaceId: WorkspaceId): WalletId {
   return `wallet:${workspaceId}`

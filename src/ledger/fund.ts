@@ -18,6 +18,7 @@ import {
   type WalletId,
   walletOf,
 } from './account.ts'
+import { spendCreditBeyondBalance } from './credit.ts'
 import { fundingColumns, readFunding, readPayment, type Transfer } from './transfer.ts'
 
 interface Move {
@@ -163,6 +164,7 @@ export async function recordCorrection(
   if (outcome === 'conflict') return { kind: 'conflict' }
   if (outcome === 'exists') throw new Error('a correction has a new id')
   if ('kind' in outcome) return outcome
+  if (!isAdded) await spendCreditBeyondBalance(sql, workspaceId, outcome.transfer.id)
   const lost = writeOff === 'rest' ? amount - outcome.transfer.amount : (writeOff ?? 0n)
   if (lost > 0n && paymentId !== undefined) {
     const accounts = isAdded

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { forEachEngine } from '../../test/parts/engines.ts'
 import { addWorkspace, expectBooksRight, openLedger, type TestClock } from '../../test/parts/ledger.ts'
 import { runInterleavings } from '../../test/parts/ledger-interleavings.ts'
-import { story, Witness } from '../../test/parts/ledger-story.ts'
+import { story, storyPlan, Witness } from '../../test/parts/ledger-story.ts'
 import type { Database } from '../store/database.ts'
 
 /** Holds of the embedded engine age with the clock of the process, those of replicas with that of the database. */
@@ -28,7 +28,9 @@ forEachEngine((engine, storeTest) => {
         fc.asyncProperty(story, async (reported) => {
           const workspaceId = await addWorkspace(database)
           const expireAll = expireAllOn(database, clock)
-          const witness = new Witness({ ledger, workspaceId, now: clock.now(), expireAll }, reported.caps)
+          const now = clock.now()
+          const plan = storyPlan(database, workspaceId, now)
+          const witness = new Witness({ ledger, workspaceId, now, expireAll, plan }, reported.caps)
           await witness.tell(reported, () => expectBooksRight(database))
         }),
         // A story that failed leaves holds behind, so a shorter one would fail for another reason.

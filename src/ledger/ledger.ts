@@ -161,6 +161,11 @@ export interface Ledger {
   transfers(workspaceId: WorkspaceId, query: TransferQuery): Promise<TransferPage>
   /** The transfers of one request, oldest first. */
   transfersOf(requestId: RequestId): Promise<readonly Transfer[]>
+  /**
+   * Begins the periods of plans that are due and takes expired credit back; of one workspace, or of all. Runs by itself every
+   * few seconds. False = the store did not confirm it, and it is tried again.
+   */
+  renewPlans(workspaceId?: WorkspaceId): Promise<boolean>
   /** Ends the holds of dead processes and those past their lifetime. Runs by itself every few seconds. */
   reap(): Promise<readonly ReapReport[]>
   /** Whether a hold would be considered at all; the reason for `/readyz`. */

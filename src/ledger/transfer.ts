@@ -6,7 +6,8 @@ import type { Nano } from '../kernel/money.ts'
 import { type Sql, type SqlValue, timeFromSql, timeToSql } from '../store/sql.ts'
 import { type AccountId, walletOf } from './account.ts'
 
-export type TransferKind = 'charge' | 'writeoff' | 'topup' | 'grant' | 'correction'
+/** `plan_credit` and `expiry`: what a plan gave, and what of it expired. */
+export type TransferKind = 'charge' | 'writeoff' | 'topup' | 'grant' | 'plan_credit' | 'expiry' | 'correction'
 
 export interface Transfer {
   readonly id: TransferId

@@ -92,8 +92,30 @@ const checks: Readonly<Record<string, string>> = {
         OR (d.kind = 'funding' AND c.kind = 'writeoff')))
       OR (t.kind = 'topup' AND NOT (d.kind = 'funding' AND c.kind = 'wallet'))
       OR (t.kind = 'grant' AND NOT (d.kind = 'grants' AND c.kind = 'wallet'))
+      OR (t.kind = 'plan_credit' AND NOT (d.kind = 'plans' AND c.kind = 'wallet'))
+      OR (t.kind = 'expiry' AND NOT (d.kind = 'wallet' AND c.kind = 'plans'))
       OR (t.kind = 'correction' AND NOT ((d.kind = 'funding' AND c.kind = 'wallet')
         OR (d.kind = 'wallet' AND c.kind = 'funding')))`,
+  'credit of a plan = its grant - its uses': `SELECT id, 'remaining ' || remaining || ', transfers say ' || expected AS detail
+    FROM (SELECT c.id, c.remaining, COALESCE(f.amount, 0) - COALESCE(u.total, 0) AS expected FROM credits c
+      LEFT JOIN fundings f ON f.id = c.id AND f.kind = 'plan_credit'
+      LEFT JOIN (SELECT credit_id, CAST(SUM(amount) AS BIGINT) AS total FROM credit_uses GROUP BY credit_id) u
+        ON u.credit_id = c.id) AS sums
+    WHERE remaining <> expected`,
+  "a wallet's credit = Σ remaining ≤ posted": `SELECT id,
+      'credit ' || credit || ' of ' || posted || ', grants say ' || expected AS detail
+    FROM (SELECT b.account_id AS id, b.posted, b.credit, COALESCE(c.total, 0) AS expected FROM balances b
+      LEFT JOIN (SELECT workspace_id, CAST(SUM(remaining) AS BIGINT) AS total FROM credits GROUP BY workspace_id) c
+        ON 'wallet:' || c.workspace_id = b.account_id) AS sums
+    WHERE credit <> expected OR credit > posted`,
+  'credit is used by a transfer that moves as much': `SELECT u.transfer_id AS id,
+      'uses ' || u.total || ' of credit, and moves ' || COALESCE(t.amount, 0) AS detail
+    FROM (SELECT transfer_id, CAST(SUM(amount) AS BIGINT) AS total FROM credit_uses GROUP BY transfer_id) u
+    LEFT JOIN transfers t ON t.id = u.transfer_id
+    WHERE u.total > COALESCE(t.amount, 0) OR (t.kind = 'expiry' AND u.total <> t.amount)`,
+  'every grant and expiry of a plan names its credit': `SELECT f.id, f.kind AS detail FROM fundings f
+    WHERE (f.kind = 'plan_credit' AND NOT EXISTS (SELECT 1 FROM credits c WHERE c.id = f.id))
+      OR (f.kind = 'expiry' AND NOT EXISTS (SELECT 1 FROM credit_uses u WHERE u.transfer_id = f.id))`,
   'every wallet has a balance': `SELECT a.id, 'no row in balances' AS detail
     FROM accounts a LEFT JOIN balances b ON b.account_id = a.id WHERE a.kind = 'wallet' AND b.account_id IS NULL`,
   // The embedded engine finds that out after the charge is durable.

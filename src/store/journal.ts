@@ -38,7 +38,7 @@ export interface RefusedCharge {
 
 /** Matches statements that read a table which `apply` writes to, or a view of it: the journal has to be applied before they run. */
 export const appliedTables =
-  /\b(requests|charges|transfers|balances|budgets|budget_minutes|request_hours|request_sums)\b/
+  /\b(requests|charges|transfers|balances|budgets|budget_minutes|request_hours|request_sums|credits|credit_uses)\b/
 
 type BoundValue = string | number | bigint | null
 
@@ -70,7 +70,12 @@ const texts = {
   addRequest: `INSERT INTO requests (${requestColumns.join(', ')}) VALUES (${marks(requestColumns.length)})
     ON CONFLICT (id) DO NOTHING`,
   isCharged: 'SELECT 1 FROM requests WHERE id = ? AND charge IS NOT NULL',
-  pay: 'UPDATE balances SET posted = posted - ? WHERE account_id = ?',
+  pay: 'UPDATE balances SET posted = posted - ? WHERE account_id = ? RETURNING credit',
+  nextCredit: `SELECT id, remaining FROM credits WHERE workspace_id = ? AND remaining > 0
+    ORDER BY expires_at, id LIMIT 1`,
+  useCredit: 'UPDATE credits SET remaining = remaining - ? WHERE id = ?',
+  noteUse: 'INSERT INTO credit_uses (credit_id, transfer_id, amount) VALUES (?, ?, ?)',
+  lessCredit: 'UPDATE balances SET credit = credit - ? WHERE account_id = ?',
   spend: `INSERT INTO budgets (spent, scope_id, time_window, held) VALUES (?, ?, ?, 0)
     ON CONFLICT (scope_id, time_window) DO UPDATE SET spent = budgets.spent + excluded.spent`,
   spendInMinute: `INSERT INTO budget_minutes (spent, scope_id, time_window, minute, kept_until) VALUES (?, ?, ?, ?, ?)
@@ -230,7 +235,7 @@ function applyAlone(statements: Statements, request: RequestValues): RefusedChar
 
 /** Rows first, then one statement for each balance, budget, hour and session that several requests may change. */
 function applyTogether(statements: Statements, requests: readonly RequestValues[]): void {
-  const payments = new Map<string, bigint>()
+  const payments = new Map<string, Payment[]>()
   const spent = new Map<string, bigint>()
   const hours = new HourSums()
   for (const request of requests) {
@@ -242,15 +247,15 @@ function applyTogether(statements: Statements, requests: readonly RequestValues[
     hours.add(request)
     const charge = BigInt(request[chargeAt] ?? 0)
     if (charge === 0n) continue
-    const wallet = `wallet:${request[workspaceAt]}`
-    payments.set(wallet, (payments.get(wallet) ?? 0n) + charge)
+    const workspaceId = String(request[workspaceAt])
+    const own = payments.get(workspaceId) ?? []
+    payments.set(workspaceId, own)
+    own.push({ transferId: `tr_${String(request[idAt]).slice('req_'.length)}`, amount: charge })
     const budgets = request[budgetsAt]
     if (typeof budgets !== 'string') continue
     for (const name of budgets.split(',')) spent.set(name, (spent.get(name) ?? 0n) + charge)
   }
-  for (const [wallet, amount] of payments) {
-    if (statements.pay.run(amount, wallet).changes !== 1) throw new Error(`there is no balance of ${wallet}`)
-  }
+  for (const [workspaceId, own] of payments) pay(statements, workspaceId, own)
   for (const [name, amount] of spent) {
     const [scopeId = '', window = ''] = name.split(' ')
     const rolling = splitMinute(window)
@@ -262,6 +267,34 @@ function applyTogether(statements: Statements, requests: readonly RequestValues[
   }
   for (const values of hours.hours()) statements.addHour.run(...values)
   for (const values of hours.sessions()) statements.addSession.run(...values)
+}
+
+interface Payment {
+  readonly transferId: string
+  readonly amount: bigint
+}
+
+/** Credit of plans pays first, the first to expire before the others: as `spendCredit` in the ledger does on PostgreSQL. */
+function pay(statements: Statements, workspaceId: string, payments: readonly Payment[]): void {
+  const wallet = `wallet:${workspaceId}`
+  const total = payments.reduce((sum, { amount }) => sum + amount, 0n)
+  const row = statements.pay.get(total, wallet) as { readonly credit: bigint | number } | null
+  if (!row) throw new Error(`there is no balance of ${wallet}`)
+  const credit = BigInt(row.credit)
+  let left = credit
+  for (const { transferId, amount } of payments) {
+    let due = amount < left ? amount : left
+    while (due > 0n) {
+      const next = statements.nextCredit.get(workspaceId) as { readonly id: string; readonly remaining: bigint } | null
+      if (!next) throw new Error(`the credit of ${wallet} is more than remains of its grants`)
+      const used = due < BigInt(next.remaining) ? due : BigInt(next.remaining)
+      statements.useCredit.run(used, next.id)
+      statements.noteUse.run(next.id, transferId, used)
+      due -= used
+      left -= used
+    }
+  }
+  if (left < credit) statements.lessCredit.run(credit - left, wallet)
 }
 
 /** BUSY, LOCKED, NOMEM, READONLY, IOERR, CORRUPT, FULL, CANTOPEN, NOTADB: the next request would meet them too. */

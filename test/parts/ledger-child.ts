@@ -8,15 +8,16 @@ import { createLedger } from '../../src/ledger/create-ledger.ts'
 import { openDatabase } from '../../src/store/open-database.ts'
 import { holdOf, settlementOf } from './ledger.ts'
 import type { LedgerWork } from './ledger-children.ts'
+import { storyPlan } from './ledger-story.ts'
 
 const [work = '', url, dataFolder = '', id, ...args] = process.argv.slice(2)
 const workspaceId = id as WorkspaceId
 let steps = 0
 
-/** Dies at the step given to `fund`: 1 and 2 are the failpoints inside the transaction, 3 is after the commit. */
+/** Dies at the step given to `fund` and `renew`: 1 and 2 are the failpoints inside the transaction, 3 is after the commit. */
 function step(): undefined {
   steps++
-  if (work === 'fund' && steps === Number(args[0])) process.kill(process.pid, 'SIGKILL')
+  if ((work === 'fund' || work === 'renew') && steps === Number(args[0])) process.kill(process.pid, 'SIGKILL')
 }
 
 const database = await openDatabase({ url: url || undefined, dataFolder })
@@ -30,6 +31,15 @@ async function charge(amount: bigint, budget?: { readonly scopeId: string; reado
   const { kind } = await ledger.hold(request)
   const settled = kind === 'held' ? await ledger.settle(settlementOf(request.requestId, amount)) : undefined
   return { kind, isCharged: settled?.kind === 'settled' }
+}
+
+async function expireOneByOne(): Promise<void> {
+  const plan = storyPlan(database, workspaceId, systemClock.now())
+  for (;;) {
+    await plan.expire(1)
+    await ledger.renewPlans(workspaceId)
+    process.stdout.write('x')
+  }
 }
 
 const counts: Record<string, number> = { held: 0, insufficient: 0, unavailable: 0, charged: 0 }
@@ -57,6 +67,12 @@ const works: Record<LedgerWork, () => Promise<unknown>> = {
         if (isCharged) process.stdout.write('.')
       }
     }),
+  /** The same, while one credit after the other expires. */
+  'spend a plan': () => Promise.all([works['spend in a budget'](), expireOneByOne()]),
+  async renew() {
+    await ledger.renewPlans(workspaceId)
+    step()
+  },
   async fund() {
     const funding = {
       workspaceId,

@@ -4,7 +4,7 @@ import { expect } from 'bun:test'
 import { join } from 'node:path'
 import type { Place } from './engines.ts'
 
-export type LedgerWork = 'hold' | 'spend' | 'spend in a budget' | 'fund'
+export type LedgerWork = 'hold' | 'spend' | 'spend in a budget' | 'spend a plan' | 'fund' | 'renew'
 
 export function startLedgerChild(place: Place, work: LedgerWork, workspaceId: string, ...args: readonly string[]) {
   const script = join(import.meta.dir, 'ledger-child.ts')

@@ -7,7 +7,7 @@ import { migrate } from '../../src/store/migrate.ts'
 import { openDatabase } from '../../src/store/open-database.ts'
 import { createThrowAwayFolder } from './engines.ts'
 import { addWorkspace, expectBooksRight, openLedger } from './ledger.ts'
-import { story, Witness } from './ledger-story.ts'
+import { story, storyPlan, Witness } from './ledger-story.ts'
 
 const portionMax = 1000
 
@@ -38,7 +38,9 @@ async function runPortion(count: number, seed: number, onRun: (run: number) => v
       fc.asyncProperty(story, async (one) => {
         const workspaceId = await addWorkspace(database)
         const expireAll = async () => clock.advance(60 * 60_000)
-        await new Witness({ ledger, workspaceId, now: clock.now(), expireAll }, one.caps).tell(one)
+        const now = clock.now()
+        const plan = storyPlan(database, workspaceId, now)
+        await new Witness({ ledger, workspaceId, now, expireAll, plan }, one.caps).tell(one)
         onRun(++run)
       }),
       { numRuns: count, seed, endOnFailure: true },

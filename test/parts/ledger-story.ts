@@ -7,10 +7,12 @@ import { createId, type RequestId, type WorkspaceId } from '../../src/kernel/ids
 import type { Nano } from '../../src/kernel/money.ts'
 import { type Budget, windowAt } from '../../src/ledger/budget.ts'
 import type { Ledger } from '../../src/ledger/ledger.ts'
+import { putPlan, setWorkspacePlan } from '../../src/ledger/plans.ts'
+import type { Database } from '../../src/store/database.ts'
 import { holdOf, settlementOf } from './ledger.ts'
 
 interface Action {
-  readonly verb: 'extend' | 'settle' | 'release' | 'reap' | 'topup' | 'take' | 'add'
+  readonly verb: 'extend' | 'settle' | 'release' | 'reap' | 'renew' | 'topup' | 'take' | 'add'
   /** Which of the group's requests: its own, or one of the two before. */
   readonly back: number
   readonly amount: number
@@ -29,6 +31,7 @@ const action: fc.Arbitrary<Action> = fc.record({
       'release',
       'release',
       'reap',
+      'renew',
       'topup',
       'take',
       'take',
@@ -70,21 +73,62 @@ export interface WitnessOptions {
   readonly now: number
   /** Lets the lifetime of every open hold be over. */
   expireAll(): Promise<void>
+  /** The wallet has a plan: lets the next so many of its credits expire. */
+  readonly plan: StoryPlan
+}
+
+/** A plan with a credit for each of the last days, which live for a year. */
+export interface StoryPlan {
+  begin(): Promise<void>
+  expire(count: number): Promise<void>
+  /** Everything that was granted, less everything that expired. */
+  balance(): Promise<bigint>
+}
+
+export function storyPlan(
+  database: Database,
+  workspaceId: WorkspaceId,
+  now: number,
+  { credit, days } = { credit: 5n, days: 7 },
+): StoryPlan {
+  const plan = { id: 'daily', name: 'daily', credit: credit as Nano, period: 'day', price: undefined } as const
+  return {
+    begin: () =>
+      database.transaction(async (sql) => {
+        await putPlan(sql, { ...plan, expiresDays: 366 }, now)
+        await setWorkspacePlan(sql, workspaceId, plan.id)
+        await sql`UPDATE workspace_plans SET ends_at = ${BigInt(now - days * 86_400_000)}
+          WHERE workspace_id = ${workspaceId}`
+      }),
+    expire: (count) =>
+      database.transaction(async (sql) => {
+        await sql`UPDATE credits SET expires_at = 0 WHERE workspace_id = ${workspaceId} AND id IN (SELECT id FROM credits
+          WHERE workspace_id = ${workspaceId} AND remaining > 0 ORDER BY expires_at, id LIMIT ${BigInt(count)})`
+      }),
+    async balance() {
+      const [row] = await database.sql<{ balance: bigint }>`SELECT CAST(COALESCE(SUM(
+          CASE kind WHEN 'plan_credit' THEN amount WHEN 'expiry' THEN -amount ELSE 0 END), 0) AS BIGINT) AS balance
+        FROM fundings WHERE workspace_id = ${workspaceId}`
+      return row?.balance ?? 0n
+    },
+  }
 }
 
 export class Witness {
   readonly #ledger: Ledger
   readonly #workspaceId: WorkspaceId
   readonly #expireAll: () => Promise<void>
+  readonly #plan: StoryPlan
   readonly #budgets: readonly Budget[]
   readonly #requests: Expected[] = []
   #posted = 0n
   #spent = 0n
 
-  constructor({ ledger, workspaceId, now, expireAll }: WitnessOptions, [dayCap, monthCap]: Story['caps']) {
+  constructor({ ledger, workspaceId, now, expireAll, plan }: WitnessOptions, [dayCap, monthCap]: Story['caps']) {
     this.#ledger = ledger
     this.#workspaceId = workspaceId
     this.#expireAll = expireAll
+    this.#plan = plan
     this.#budgets = [
       { scopeId: `key-of-${workspaceId}`, window: windowAt('day', now), cap: BigInt(dayCap) as Nano },
       { scopeId: workspaceId, window: windowAt('month', now), cap: BigInt(monthCap) as Nano },
@@ -96,6 +140,7 @@ export class Witness {
   /** `check` comes after every group. */
   async tell({ groups }: Story, check: () => Promise<void> = async () => {}): Promise<void> {
     await this.#topUp(80n)
+    await this.#plan.begin()
     for (const { hold, actions } of groups) {
       const acts = actions.map((one) => () => this.#act(one))
       await Promise.all([() => this.#hold(BigInt(hold) as Nano), ...acts].map((act) => act()))
@@ -112,6 +157,11 @@ export class Witness {
     for (let turn = 0; turn < turns; turn++) await new Promise((resolve) => setImmediate(resolve))
     const nanos = BigInt(amount) as Nano
     if (verb === 'reap') return await this.#reap()
+    if (verb === 'renew') {
+      await this.#plan.expire(amount % 3)
+      // Beside replicas that do the same, it may give up, and comes again.
+      return void (await this.#ledger.renewPlans(this.#workspaceId))
+    }
     if (verb === 'topup') return await this.#topUp(nanos)
     if (verb === 'take' || verb === 'add') return await this.#correct(verb, nanos)
     if (expected === undefined) return
@@ -169,7 +219,8 @@ export class Witness {
   }
 
   async #check(): Promise<void> {
-    const sums = { posted: this.#posted, held: 0n, spent: this.#spent, heldInBudgets: 0n }
+    const posted = this.#posted + (await this.#plan.balance())
+    const sums = { posted, held: 0n, spent: this.#spent, heldInBudgets: 0n }
     for (const { held = 0n, ends, budgets } of this.#requests) {
       expect(ends.length).toBeLessThanOrEqual(1)
       if (ends.length > 0) continue

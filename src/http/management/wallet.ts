@@ -176,7 +176,7 @@ async function statementOf(
     ...{ workspace_id: id, workspace_name: name, month, from: isoTime(from), until: isoTime(until) },
     ...{ is_final: until <= now, opening_balance: formatUsd(opening), closing_balance: formatUsd(closing) },
     fundings: fundings.map((funding) => ({
-      ...{ id: funding.id, kind: funding.kind as 'topup' | 'grant' | 'correction' },
+      ...{ id: funding.id, kind: funding.kind as AnswerOf<'getStatement'>['fundings'][number]['kind'] },
       ...{ amount: formatUsd(signedAmount(funding, id) as Nano), reference: funding.reference ?? null },
       created_at: isoTime(funding.createdAt),
     })),

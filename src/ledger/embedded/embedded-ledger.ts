@@ -48,6 +48,7 @@ import type {
   SettleOutcome,
   Wallet,
 } from '../ledger.ts'
+import { dueWorkspaces, type Renewed, renewMs, renewPlan } from '../plans.ts'
 import {
   chargedRow,
   createEndCounters,
@@ -97,6 +98,14 @@ export async function createEmbeddedLedger(options: LedgerOptions, journal: Jour
     const pause = outcome.kind === 'held' ? reach('after_hold') : undefined
     return pause ? pause.then(() => outcome) : outcome
   }
+  const renewPlans = async (workspaceId?: WorkspaceId) => {
+    const terms = { now: clock.now(), expiresBy: keysNow() }
+    const due = workspaceId ? [workspaceId] : await dueWorkspaces(database.sql, terms.now, terms.expiresBy)
+    let isDone = true
+    for (const each of due)
+      isDone = (await renew({ ...options, onBroken }, { book, writeHealth }, each, terms)) && isDone
+    return isDone
+  }
   const stops = [
     timers.every(seedRoundMs, () => seeds.round().catch(onSeedFault)),
     timers.every(maintenanceMs, async () => {
@@ -105,6 +114,7 @@ export async function createEmbeddedLedger(options: LedgerOptions, journal: Jour
       }
       await reap()
     }),
+    timers.every(renewMs, () => renewPlans().catch((error) => options.onFault('plans could not be renewed', error))),
     timers.every(cleanMs, async () => {
       book.budgets.forget((window) => isWindowPast(window, clock.now()))
       // A failure is retried in the next round.
@@ -133,6 +143,7 @@ export async function createEmbeddedLedger(options: LedgerOptions, journal: Jour
       book.budgets.leavesAt(budgetName(scopeId, window), amount) - clock.now(),
     transfers: (workspaceId, query) => listTransfers(database.sql, workspaceId, query),
     transfersOf: (requestId) => readTransfersOf(database.sql, requestId),
+    renewPlans,
     reap,
     admits: () => writeHealth.admits(),
     stats: () => ({ ...book.stats(), ...writeHealth.stats(), ...counters.stats }),
@@ -704,14 +715,62 @@ async function correct(
   return outcome
 }
 
+/** As with corrections: what expires is set aside in memory, so that no request can use it meanwhile. */
+async function renew(
+  { database, reach, onBroken }: LedgerOptions,
+  { book, writeHealth }: { readonly book: WalletBook; readonly writeHealth: WriteHealth },
+  workspaceId: WorkspaceId,
+  terms: { readonly now: number; readonly expiresBy: number },
+): Promise<boolean> {
+  let claim: Claim | undefined
+  const reserve = (due: Nano): Nano => {
+    const { held } = book.wallet(workspaceId)
+    if (due <= held) return zeroNano
+    claim = claimFree(book, workspaceId, (due - held) as Nano, terms.now)
+    return claim?.charge ?? zeroNano
+  }
+  const end = writeHealth.begin()
+  let renewed: Renewed
+  try {
+    renewed = await database.transaction(async (sql) => {
+      await reach('in_topup')
+      const changed = await renewPlan(sql, workspaceId, { ...terms, reserve })
+      await reach('in_topup')
+      return changed
+    })
+    end('committed')
+  } catch (thrown) {
+    if (claim) book.drop(claim)
+    const isUnavailable = isStoreUnavailable(thrown)
+    end(isUnavailable ? 'failed' : 'undecided', thrown)
+    if (isUnavailable) return false
+    throw thrown
+  }
+  try {
+    if (claim) book.commit(claim)
+    book.credit(workspaceId, renewed.granted)
+  } catch (thrown) {
+    onBroken(thrown)
+  }
+  return true
+}
+
 /** Claimed at once: the reaper, which ends holds past their time, must not end this one. */
 function setAside(book: WalletBook, correction: Correction, now: number): Claim | Insufficient {
   const { workspaceId, writeOff } = correction
   const { available } = book.wallet(workspaceId)
   const amount = writeOff === 'rest' && available < correction.amount ? available : correction.amount
+  const claim = claimFree(book, workspaceId, amount, now)
+  if (claim) return claim
+  const { posted, held } = book.wallet(workspaceId)
+  return { kind: 'insufficient', posted, held }
+}
+
+/** undefined: less is free. */
+function claimFree(book: WalletBook, workspaceId: WorkspaceId, amount: Nano, now: number): Claim | undefined {
   const id = createId('req')
   const reservation = book.hold({ requestId: id, workspaceId, amount }, now, Number.POSITIVE_INFINITY)
-  if (reservation.kind === 'insufficient') return reservation
+  if (reservation.kind !== 'held') return undefined
   const claim = book.claim(id, amount, { minute: 0 })
   assert(claim, 'what was just held is open')
   return claim

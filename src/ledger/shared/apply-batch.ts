@@ -1,7 +1,7 @@
 // Applies a batch of operations in one transaction. Rows are locked in the order that the whole ledger keeps: holds, then
 // balances by id, then budgets, then inserts, then hours. The answers are returned, to be given after the commit.
 
-import type { RequestId } from '../../kernel/ids.ts'
+import type { RequestId, WorkspaceId } from '../../kernel/ids.ts'
 import { type Nano, zeroNano } from '../../kernel/money.ts'
 import { minuteAt } from '../../kernel/spend-limit.ts'
 import { insertList } from '../../store/insert-rows.ts'
@@ -9,6 +9,7 @@ import { HourSums, type RequestRow, requestValues, writeHours } from '../../stor
 import type { Sql } from '../../store/sql.ts'
 import { type WalletId, walletOf } from '../account.ts'
 import { budgetNames, chargedNames, noBudgets } from '../budget.ts'
+import { type Spending, spendCredit } from '../credit.ts'
 import type { HoldOutcome, HoldRequest, SettleOutcome } from '../ledger.ts'
 import { chargedRow, dueOf, readSettled } from '../settlement.ts'
 import { type Demand, grantAll, type MoveOutcome, moveBalances, type WalletMove } from './balances.ts'
@@ -80,6 +81,8 @@ interface Moved {
   /** The amount that the wallet paid of a demand that it could not pay in full. */
   paidInPart(operation: SharedOperation): bigint
   outcome(operation: SharedOperation): HoldOutcome
+  /** Whether the wallet has credit of a plan. */
+  hasCredit(workspaceId: WorkspaceId): boolean
 }
 
 /** Turns the operations into one move per wallet and carries the moves out. */
@@ -106,7 +109,7 @@ async function moveWallets(
   const all = [...moves.values()]
   const outcomes = await moveBalances(sql, all.filter(movesMoney), minute)
   for (const move of all) {
-    if (!movesMoney(move)) outcomes.set(move.wallet, grantAll(move.demands, { posted: 0n, held: 0n }))
+    if (!movesMoney(move)) outcomes.set(move.wallet, grantAll(move.demands, { posted: 0n, held: 0n, credit: 0n }))
   }
   return movedBy(demands, outcomes)
 }
@@ -175,6 +178,7 @@ function movedBy(demands: ReadonlyMap<SharedOperation, Demand>, outcomes: Readon
   }
   return {
     isGranted,
+    hasCredit: (workspaceId) => (outcomes.get(walletOf(workspaceId))?.credit ?? 0n) > 0n,
     paidInPart(operation) {
       const demand = demands.get(operation)
       return (demand && outcomeOf(operation)?.inPart.get(demand)) ?? 0n
@@ -206,6 +210,7 @@ async function settle(
   const outcomes = new Map<RequestId, SettleOutcome>()
   const rows: RequestRow[] = []
   const hours = new HourSums()
+  const spendings = new Map<WorkspaceId, Spending[]>()
   for (const operation of operations) {
     const { settlement, workspaceId, requestId } = operation
     const hold = taken.ended.get(requestId)
@@ -222,7 +227,13 @@ async function settle(
     hours.add(requestValues(row))
     const writtenOff = (settlement.cost - charge) as Nano
     outcomes.set(requestId, { kind: 'settled', charge, writtenOff, repeated: false })
+    if (charge === 0n || !moved.hasCredit(workspaceId)) continue
+    const own = spendings.get(workspaceId) ?? []
+    spendings.set(workspaceId, own)
+    own.push({ transferId: `tr_${requestId.slice('req_'.length)}`, amount: charge })
   }
+  // The balances are locked since they were moved.
+  for (const [workspaceId, own] of spendings) await spendCredit(sql, workspaceId, own)
   await insertList(sql, 'requests', rows)
   await writeHours(sql, 'postgres', hours)
   return outcomes

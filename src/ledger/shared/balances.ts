@@ -69,11 +69,14 @@ export interface MoveOutcome {
   /** The balance afterwards. */
   readonly posted: Nano
   readonly held: Nano
+  /** The credit of plans, before the charges were taken from it. */
+  readonly credit: Nano
 }
 
 interface BalanceRow {
   readonly posted: bigint
   readonly held: bigint
+  readonly credit: bigint
 }
 
 /** `minute`: the current one, by the database's clock. */
@@ -101,7 +104,7 @@ async function moveGuarded(sql: Sql, move: WalletMove, minute: number): Promise<
   const requiredFree =
     wanted + demands.reduce((max, demand) => larger(max, demand.requiredFree + demand.kept - demand.amount), 0n)
   const [row] = await sql<BalanceRow>`UPDATE balances SET posted = posted - ${taken}, held = held - ${freed} + ${wanted}
-    WHERE account_id = ${wallet} AND posted - ${taken} - (held - ${freed}) >= ${requiredFree} RETURNING posted, held`
+    WHERE account_id = ${wallet} AND posted - ${taken} - (held - ${freed}) >= ${requiredFree} RETURNING posted, held, credit`
   if (row) return grantAll(demands, row)
   const outcomes = await moveLocked(sql, [move], minute)
   return outcomes.get(wallet) ?? decideMove(move, nothing, new BudgetCounters())
@@ -110,7 +113,7 @@ async function moveGuarded(sql: Sql, move: WalletMove, minute: number): Promise<
 /** Ids and amounts are sent as lists in text, so the statements are the same for any number of wallets. */
 async function moveLocked(sql: Sql, moves: readonly WalletMove[], minute: number): Promise<Map<WalletId, MoveOutcome>> {
   const ids = moves.map(({ wallet }) => wallet).join(',')
-  const rows = await sql<BalanceRow & { id: WalletId }>`SELECT account_id AS id, posted, held FROM balances
+  const rows = await sql<BalanceRow & { id: WalletId }>`SELECT account_id AS id, posted, held, credit FROM balances
     WHERE account_id = ANY(string_to_array(${ids}, ',')) ORDER BY account_id FOR UPDATE`
   const found = new Map(rows.map((row) => [row.id, row]))
   const counters = await lockBudgets(sql, moves.flatMap(budgetsOf), minute)
@@ -130,9 +133,9 @@ async function moveLocked(sql: Sql, moves: readonly WalletMove[], minute: number
   return outcomes
 }
 
-const nothing: BalanceRow = { posted: 0n, held: 0n }
+const nothing: BalanceRow = { posted: 0n, held: 0n, credit: 0n }
 
-export function grantAll(demands: readonly Demand[], { posted, held }: BalanceRow): MoveOutcome {
+export function grantAll(demands: readonly Demand[], { posted, held, credit }: BalanceRow): MoveOutcome {
   const none = new Map<Demand, never>()
   return {
     granted: new Set(demands),
@@ -141,6 +144,7 @@ export function grantAll(demands: readonly Demand[], { posted, held }: BalanceRo
     overBudget: none,
     posted: posted as Nano,
     held: held as Nano,
+    credit: credit as Nano,
   }
 }
 
@@ -178,7 +182,7 @@ function decideMove({ charged, freed, demands, budgetEnds }: WalletMove, row: Ba
     held += amount
     counters.hold(budgets, amount)
   }
-  return { granted, uses, inPart, overBudget, posted: posted as Nano, held: held as Nano }
+  return { granted, uses, inPart, overBudget, posted: posted as Nano, held: held as Nano, credit: row.credit as Nano }
 }
 
 function larger(a: bigint, b: bigint): bigint {

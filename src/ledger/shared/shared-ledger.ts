@@ -6,7 +6,7 @@ import { assert } from '../../kernel/failure.ts'
 import type { RequestId, WorkspaceId } from '../../kernel/ids.ts'
 import type { Nano } from '../../kernel/money.ts'
 import { minuteAt } from '../../kernel/spend-limit.ts'
-import type { Database } from '../../store/database.ts'
+import { type Database, databaseNow } from '../../store/database.ts'
 import type { Sql } from '../../store/sql.ts'
 import { isContention, isStoreUnavailable } from '../../store/sql-error.ts'
 import { type Unavailable, unavailable, walletOf } from '../account.ts'
@@ -15,6 +15,7 @@ import { createBudgetSeeds, seedRoundMs } from '../budget-seeds.ts'
 import { clean, cleanMs } from '../clean.ts'
 import { recordCorrection, recordFunding } from '../fund.ts'
 import type { HoldStats, Ledger, LedgerOptions, SettleEnd, Settlement, SettleOutcome, Wallet } from '../ledger.ts'
+import { dueWorkspaces, renewMs, renewPlan } from '../plans.ts'
 import {
   commitEndOf,
   createEndCounters,
@@ -57,6 +58,7 @@ export async function createSharedLedger(options: LedgerOptions): Promise<Ledger
     counters.reaped(reports)
     return reports
   }
+  const renewPlans = (workspaceId?: WorkspaceId) => renewAll(options, writeHealth, workspaceId)
   const stops = [
     timers.every(heartbeatMs, () => replica.beat()),
     // Once a commit failed, only a successful one lets new holds in again.
@@ -67,6 +69,7 @@ export async function createSharedLedger(options: LedgerOptions): Promise<Ledger
       if (!replica.mayJudge()) return
       await reap().catch((error) => onFault('holds of dead replicas could not be ended', error))
     }),
+    timers.every(renewMs, () => renewPlans().catch((error) => onFault('plans could not be renewed', error))),
     timers.every(cleanMs, () =>
       clean(options, keysNow())
         .then(() => clearEnded(options))
@@ -97,6 +100,7 @@ export async function createSharedLedger(options: LedgerOptions): Promise<Ledger
     },
     transfers: (workspaceId, query) => listTransfers(database.sql, workspaceId, query),
     transfersOf: (requestId) => readTransfersOf(database.sql, requestId),
+    renewPlans,
     reap,
     admits,
     replica,
@@ -116,6 +120,24 @@ async function readWallet({ sql }: Database, workspaceId: WorkspaceId): Promise<
     WHERE account_id = ${walletOf(workspaceId)}`
   const { posted, held } = row ?? { posted: 0n, held: 0n }
   return { posted: posted as Nano, held: held as Nano, available: (posted - held) as Nano }
+}
+
+/** By the clock of the database, which is the same for all replicas. */
+async function renewAll(options: LedgerOptions, writeHealth: WriteHealth, only?: WorkspaceId): Promise<boolean> {
+  const { database, reach } = options
+  const now = Number(await databaseNow(database.sql))
+  const due = only ? [only] : await dueWorkspaces(database.sql, now, now)
+  let isDone = true
+  for (const workspaceId of due) {
+    const renewed = await commit(options, writeHealth, async (sql) => {
+      await reach('in_topup')
+      const changed = await renewPlan(sql, workspaceId, { now, expiresBy: now })
+      await reach('in_topup')
+      return changed
+    })
+    if ('kind' in renewed) isDone = false
+  }
+  return isDone
 }
 
 /** Commits outside the batches; for rare operations. */

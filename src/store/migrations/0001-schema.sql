@@ -443,14 +443,15 @@ CREATE TABLE price_overrides (
 
 CREATE TABLE accounts (
   id TEXT PRIMARY KEY,
-  kind TEXT NOT NULL CHECK (kind IN ('wallet', 'revenue', 'funding', 'grants', 'writeoff')),
+  kind TEXT NOT NULL CHECK (kind IN ('wallet', 'revenue', 'funding', 'grants', 'plans', 'writeoff')),
   -- Of wallets.
   workspace_id TEXT REFERENCES workspaces (id),
   created_at BIGINT NOT NULL
 );
 
 INSERT INTO accounts (id, kind, created_at)
-  VALUES ('revenue', 'revenue', 0), ('funding', 'funding', 0), ('grants', 'grants', 0), ('writeoff', 'writeoff', 0);
+  VALUES ('revenue', 'revenue', 0), ('funding', 'funding', 0), ('grants', 'grants', 0), ('plans', 'plans', 0),
+    ('writeoff', 'writeoff', 0);
 
 -- Wallets only: a running balance of the other accounts would be one hot row for all tenants. The upper bound keeps every
 -- sum below 2^63, where SQLite would silently switch to floating point.
@@ -458,15 +459,18 @@ CREATE TABLE balances (
   account_id TEXT PRIMARY KEY REFERENCES accounts (id),
   posted BIGINT NOT NULL CHECK (posted >= 0 AND posted <= 9000000000000000000),
   held BIGINT NOT NULL CHECK (held >= 0),
+  -- The part of `posted` that came from a plan and will expire: what remains of the workspace's `credits`. Not checked against
+  -- `posted` here, because a charge changes the two one after the other; `verify` checks it.
+  credit BIGINT NOT NULL DEFAULT 0 CHECK (credit >= 0),
   CHECK (posted - held >= 0)
 );
 
--- Top-ups, grants and corrections. The accounts are not foreign keys, as in the other rows that move money; `verify` checks
+-- Top-ups, grants, the credit of plans and what of it expired, and corrections. The accounts are not foreign keys, as in the other rows that move money; `verify` checks
 -- them.
 CREATE TABLE fundings (
   id TEXT PRIMARY KEY,
   -- 'writeoff': the part of a refund or dispute that the wallet did not have any more, or that came back.
-  kind TEXT NOT NULL CHECK (kind IN ('topup', 'grant', 'correction', 'writeoff')),
+  kind TEXT NOT NULL CHECK (kind IN ('topup', 'grant', 'plan_credit', 'expiry', 'correction', 'writeoff')),
   workspace_id TEXT NOT NULL,
   debit_account TEXT NOT NULL,
   credit_account TEXT NOT NULL CHECK (credit_account <> debit_account),
@@ -480,6 +484,61 @@ CREATE TABLE fundings (
 
 CREATE UNIQUE INDEX fundings_by_payment ON fundings (payment_id) WHERE payment_id IS NOT NULL;
 CREATE INDEX fundings_by_workspace ON fundings (workspace_id, id);
+
+-- What the operator sells: credit in every period, which expires.
+CREATE TABLE plans (
+  -- Chosen by the operator.
+  id TEXT PRIMARY KEY,
+  name TEXT NOT NULL,
+  credit BIGINT NOT NULL CHECK (credit > 0 AND credit <= 1000000000000000),
+  period TEXT NOT NULL CHECK (period IN ('day', 'week', 'month')),
+  -- Credit expires so many days after it was granted; NULL = at the end of its period.
+  expires_days BIGINT CHECK (expires_days BETWEEN 1 AND 366),
+  -- What the operator charges for a period. NULL = not stated.
+  price BIGINT CHECK (price >= 0 AND price <= 1000000000000000),
+  created_at BIGINT NOT NULL
+);
+
+-- The plan of a workspace, if it has one.
+CREATE TABLE workspace_plans (
+  workspace_id TEXT PRIMARY KEY REFERENCES workspaces (id),
+  -- Of the current period. NULL = the first period has not begun.
+  plan_id TEXT REFERENCES plans (id),
+  -- The current period. Both are 0 before the first one.
+  starts_at BIGINT NOT NULL,
+  ends_at BIGINT NOT NULL,
+  -- From the next period on. NULL = the plan ends then.
+  next_plan_id TEXT REFERENCES plans (id)
+);
+
+CREATE INDEX workspace_plans_by_end ON workspace_plans (ends_at);
+
+-- Credit of plans and what remains of it.
+CREATE TABLE credits (
+  -- Of the transfer that granted it.
+  id TEXT PRIMARY KEY,
+  workspace_id TEXT NOT NULL,
+  plan_id TEXT NOT NULL,
+  -- The period it was granted for, `month:2026-11`.
+  time_window TEXT NOT NULL,
+  remaining BIGINT NOT NULL CHECK (remaining >= 0),
+  expires_at BIGINT NOT NULL,
+  -- One grant in a period, however often the clock passes its start.
+  UNIQUE (workspace_id, time_window)
+);
+
+CREATE INDEX credits_open ON credits (workspace_id, expires_at, id) WHERE remaining > 0;
+CREATE INDEX credits_by_expiry ON credits (expires_at) WHERE remaining > 0;
+
+-- Which transfers took how much of a credit: charges, corrections and expiries.
+CREATE TABLE credit_uses (
+  credit_id TEXT NOT NULL,
+  transfer_id TEXT NOT NULL,
+  amount BIGINT NOT NULL CHECK (amount > 0),
+  PRIMARY KEY (credit_id, transfer_id)
+);
+
+CREATE INDEX credit_uses_by_transfer ON credit_uses (transfer_id);
 
 -- Payments at the payment provider: what was asked for, and what came of it. The money itself moves in `fundings`.
 CREATE TABLE payments (
@@ -1019,6 +1078,10 @@ CREATE TRIGGER fundings_not_updated BEFORE UPDATE ON fundings
   BEGIN SELECT RAISE(ABORT, 'fundings are append-only'); END;
 CREATE TRIGGER fundings_not_deleted BEFORE DELETE ON fundings
   BEGIN SELECT RAISE(ABORT, 'fundings are append-only'); END;
+CREATE TRIGGER credit_uses_not_updated BEFORE UPDATE ON credit_uses
+  BEGIN SELECT RAISE(ABORT, 'credit uses are append-only'); END;
+CREATE TRIGGER credit_uses_not_deleted BEFORE DELETE ON credit_uses
+  BEGIN SELECT RAISE(ABORT, 'credit uses are append-only'); END;
 CREATE TRIGGER prices_not_updated BEFORE UPDATE ON prices
   BEGIN SELECT RAISE(ABORT, 'prices are append-only'); END;
 CREATE TRIGGER prices_not_deleted BEFORE DELETE ON prices
@@ -1046,6 +1109,8 @@ CREATE TRIGGER requests_not_truncated BEFORE TRUNCATE ON requests
 CREATE TRIGGER archived_charges_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON archived_charges
   FOR EACH STATEMENT EXECUTE FUNCTION refuse_edit();
 CREATE TRIGGER fundings_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON fundings
+  FOR EACH STATEMENT EXECUTE FUNCTION refuse_edit();
+CREATE TRIGGER credit_uses_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON credit_uses
   FOR EACH STATEMENT EXECUTE FUNCTION refuse_edit();
 CREATE TRIGGER prices_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON prices
   FOR EACH STATEMENT EXECUTE FUNCTION refuse_edit();

@@ -306,6 +306,8 @@ const kinds: Readonly<Record<Transfer['kind'], string>> = {
   writeoff: 'Write-off',
   topup: 'Top-up',
   grant: 'Grant',
+  plan_credit: 'Plan credit',
+  expiry: 'Expired credit',
   correction: 'Correction',
 }
 
@@ -314,6 +316,8 @@ const kindOptions = [
   { value: 'charge', label: 'Charges' },
   { value: 'topup', label: 'Top-ups' },
   { value: 'grant', label: 'Grants' },
+  { value: 'plan_credit', label: 'Plan credit' },
+  { value: 'expiry', label: 'Expired credit' },
   { value: 'correction', label: 'Corrections' },
 ] as const
 

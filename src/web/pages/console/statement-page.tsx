@@ -79,7 +79,13 @@ function StatementView({ id, month }: { readonly id: string; readonly month: str
   )
 }
 
-const kinds = { topup: 'Top-up', grant: 'Grant', correction: 'Correction' } as const
+const kinds = {
+  topup: 'Top-up',
+  grant: 'Grant',
+  plan_credit: 'Plan credit',
+  expiry: 'Expired credit',
+  correction: 'Correction',
+} as const
 
 function linesOf({ from, until, opening_balance, closing_balance, fundings, charges, is_final }: Statement) {
   return [
