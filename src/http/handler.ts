@@ -295,7 +295,8 @@ function unplainPath(path: string): Failure {
 }
 
 function unknownPath({ method }: ClientRequest, path: string, { storeResponses }: HandlerSettings): Failure {
-  const shown = path.length > 200 ? `${path.slice(0, 200)}…` : path
+  const named = hideKeys(path)
+  const shown = named.length > 200 ? `${named.slice(0, 200)}…` : named
   if (publicPath(path).startsWith('/responses/') && !storeResponses) {
     const message = `${shown} is not served: responses are not stored here. Send the whole conversation to /v1/responses.`
     return new Failure('NOT_FOUND', message)

@@ -3,6 +3,7 @@
 
 import { Failure, invalidRequest } from '../kernel/failure.ts'
 import type { RequestId } from '../kernel/ids.ts'
+import { hideKeys } from './api-key.ts'
 
 /** Who makes a change, and when. */
 export interface Act {
@@ -15,8 +16,11 @@ export interface Act {
 }
 
 const nameLengthMax = 100
-/** Control characters and lone surrogates: they break terminals and logs, and PostgreSQL rejects some of them. */
-const unshowable = /[\p{Cc}\p{Cs}\u2028\u2029]/u
+/**
+ * Control characters and lone surrogates, which break terminals and logs, and some of which PostgreSQL rejects; and those that
+ * change the direction of text, so that a name could be shown as another one.
+ */
+const unshowable = /[\p{Cc}\p{Cs}\u2028\u2029\u202a-\u202e\u2066-\u2069]/u
 
 export function checkName(name: string): void {
   if (name.trim() === '') throw invalidRequest('`name` must not be empty.', 'name')
@@ -24,9 +28,9 @@ export function checkName(name: string): void {
   if (unshowable.test(name)) throw invalidRequest('`name` must be one line of printable text.', 'name')
 }
 
-/** As much of a text from elsewhere as a name may have; empty if it has nothing to show. */
+/** As much of a text from elsewhere as a name may have, without keys and tokens; empty if it has nothing to show. */
 export function nameFrom(text: string): string {
-  const parts = text.trim().slice(0, nameLengthMax).split(unshowable)
+  const parts = hideKeys(text).trim().slice(0, nameLengthMax).split(unshowable)
   return parts.join(' ').replace(/\s+/g, ' ').trim()
 }
 
@@ -56,7 +60,8 @@ export function checkManager(kind: keyof typeof advice, { managedBy }: { managed
 
 /** The same message for an id that never existed, is of another kind, or belongs to someone else. */
 export function notFound(kind: string, id: string): Failure {
-  return new Failure('NOT_FOUND', `There is no ${kind} ${id.length > 60 ? `${id.slice(0, 60)}…` : id}.`)
+  const shown = hideKeys(id)
+  return new Failure('NOT_FOUND', `There is no ${kind} ${shown.length > 60 ? `${shown.slice(0, 60)}…` : shown}.`)
 }
 
 /** Pages are ordered by id. Ids ascend with time, so objects added meanwhile come on a later page. */

@@ -18,6 +18,8 @@ export interface ViewedProject {
 /** Whose models and prices a page of the catalog shows. */
 export interface CatalogViewer {
   readonly isSignedIn: boolean
+  /** Whether they may create keys and use the playground, or could after signing in. */
+  readonly mayCall: boolean
   /** Absent = the public catalog. */
   readonly project?: ViewedProject
   /** The projects to choose from. Absent for visitors, and for operators, who may choose any and the public catalog. */

@@ -576,6 +576,27 @@ function journeys(open: (provider: IdentityProvider) => Promise<World>): void {
     expect((await decide('open', session, odd.body.user_code)).body).toMatchObject({ client: 'unknown', device: 'a b' })
   })
 
+  test('the name of a device holds no token and cannot turn the text around it, nor does an error repeat a token', async () => {
+    const { session } = await person()
+    const { refresh_token: token } = await signInDevice(world.here, session, project)
+    const [secret = ''] = token.slice(6).split('.')
+    const shownOf = async (form: Headers, headers: Headers = {}) => {
+      const { body } = await postForm(world.here, '/oauth/device_authorization', form, headers)
+      return (await decide('open', session, body.user_code)).body.device
+    }
+    expect(await shownOf({ device_name: `lap\u202etop ${token}` })).toBe('lap top tg-rt-…')
+    expect(await shownOf({ device_name: 'x'.repeat(500) })).toHaveLength(100)
+    expect(await shownOf({}, { 'user-agent': `agent/1 ${token}` })).toBe('agent/1 tg-rt-…')
+    for (const path of [`/oauth/${token}`, `/api/${token}`, `/api/sign-ins/${token}`]) {
+      const reply = await manage('GET', path)
+      expect([path.slice(0, 8), reply.status === 200, reply.text.includes(secret)]).toEqual([
+        path.slice(0, 8),
+        false,
+        false,
+      ])
+    }
+  })
+
   test('one address that starts too many sign-ins at once is told to slow down, and another one is not', async () => {
     const from = { 'x-forwarded-for': '192.0.2.7' }
     const start = (headers: Headers) => postForm(world.here, '/oauth/device_authorization', { surface: 'x' }, headers)

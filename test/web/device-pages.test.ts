@@ -4,6 +4,9 @@
 import { afterAll, beforeAll, describe, expect } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { systemClock } from '../../src/kernel/clock.ts'
+import { modelPath } from '../../src/web/catalog/entry.ts'
+import { consoleSections, isVisible, placeOf, sectionPath, type Viewer } from '../../src/web/page-data.ts'
+import { viewAsCookie } from '../../src/web/session.ts'
 import { seriousFaultsInBoth } from '../parts/axe.ts'
 import { browserTest, openBrowser, openContext, sidewaysPixels, type WatchedPage, watchPage } from '../parts/browser.ts'
 import { pollDevice, postForm } from '../parts/device-sign-in.ts'
@@ -222,6 +225,38 @@ describe('on the embedded database', () => {
     expect(await button(viewer.page, 'Approve').isDisabled()).toBe(true)
     expect(errorOf(await pollDevice(url(), deviceCode))).toBe('400 authorization_pending')
     await viewer.page.context().close()
+  })
+
+  browserTest('links lead only to pages that the viewer may open', async () => {
+    const started = await start(url())
+    for (const role of ['member', 'viewer', 'admin'] as const) {
+      const { page, go } = await person(role)
+      const grants = [{ workspaceId: workspace.id, role }]
+      const seen: Viewer = { actor: '', isOperator: false, isPerson: true, isViewingAs: false, grants }
+      const sections = consoleSections.filter(({ name }) => isVisible(name, seen)).map(({ name }) => name)
+      const paths = sections.map((name) => sectionPath(name, workspace.id))
+      for (const path of [...paths, '/console/device', modelPath('sandbox/echo')]) {
+        await go(url() + path)
+        await page.waitForLoadState('networkidle')
+        if (path === '/console/device') await openCode(page, started.user_code)
+        const links = await page
+          .locator('a[href]')
+          .evaluateAll((all) => all.map((each) => String(each.getAttribute('href'))))
+        const closed = links.filter((link) => {
+          const place = placeOf(new URL(link, url()).pathname)
+          return place !== undefined && !isVisible(place.section, seen)
+        })
+        expect([role, path, ...closed]).toEqual([role, path])
+      }
+      await page.context().close()
+    }
+    // The installation that views the console as a viewer has no People.
+    const { page, close } = await harness.signIn('/console')
+    await page.context().addCookies([{ name: viewAsCookie, value: `${workspace.id}.viewer`, url: url() }])
+    await page.goto(`${url()}/console/device`)
+    await page.waitForSelector('h1:text-is("Sign in with your account")')
+    expect(await page.locator('a[href="/console/people"]').count()).toBe(0)
+    await close()
   })
 
   browserTest('an admin sees the devices of a workspace and ends them; members see their own', async () => {

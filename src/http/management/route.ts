@@ -10,6 +10,7 @@ import { isId, type RequestId } from '../../kernel/ids.ts'
 import { nearestNames } from '../../kernel/nearest.ts'
 import type { EventStream } from '../../pipeline/answer.ts'
 import type { Sql } from '../../store/sql.ts'
+import { hideKeys } from '../../tenancy/api-key.ts'
 import type { Act } from '../../tenancy/management.ts'
 import type { Reach } from '../../tenancy/principal.ts'
 import { decodeModelId } from '../request.ts'
@@ -146,7 +147,8 @@ function wrongMethod(method: string, served: readonly Method[]): Failure {
 }
 
 function unknownPath(method: string, path: string, fixedPaths: readonly string[]): Failure {
-  const shown = path.length > 200 ? `${path.slice(0, 200)}…` : path
+  const named = hideKeys(path)
+  const shown = named.length > 200 ? `${named.slice(0, 200)}…` : named
   const [near] = nearestNames(path.slice(0, 200), fixedPaths, 1)
   const hint = near === undefined ? 'GET /api/openapi.json lists every operation.' : `Did you mean ${near}?`
   return new Failure('NOT_FOUND', `Nothing is served at ${method} ${shown}. ${hint}`)

@@ -1,6 +1,7 @@
 // Whose models and prices a page of the catalog shows: the public ones for visitors, those of one of their projects for
 // people who are signed in, those of a key where a request has one. They are what GET /v1/models returns and what is charged.
 
+import { isAllowed } from '../../api/endpoints.ts'
 import { Failure } from '../../kernel/failure.ts'
 import type { ClientRequest } from '../../pipeline/client-request.ts'
 import type { Principal } from '../../tenancy/principal.ts'
@@ -65,7 +66,7 @@ export function createViewedCatalogs({ catalog, modelsOfKey, viewerOf, readApi }
       const viewer = await viewerOf(request)
       if (!viewer) {
         const snapshot = catalog()
-        return { viewer: { isSignedIn: false }, entries: snapshot, snapshot }
+        return { viewer: { isSignedIn: false, mayCall: true }, entries: snapshot, snapshot }
       }
       const chosen = readCookie(request.headers, viewedProjectCookie)
       const projects = viewer.isOperator ? undefined : await projectsOf(request)
@@ -74,7 +75,8 @@ export function createViewedCatalogs({ catalog, modelsOfKey, viewerOf, readApi }
         : chosen && (await projectById(request, chosen))
       const snapshot = catalog()
       const offered = project ? await modelsOfProject(request, project.id) : undefined
-      const shared = { isSignedIn: true, ...(projects && { projects }) }
+      const mayCall = viewer.isOperator || viewer.grants.some(({ role }) => isAllowed('createKey', role))
+      const shared = { isSignedIn: true, mayCall, ...(projects && { projects }) }
       return project && offered
         ? { viewer: { ...shared, project }, entries: offered, snapshot }
         : { viewer: shared, entries: snapshot, snapshot }

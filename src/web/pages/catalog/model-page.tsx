@@ -53,18 +53,20 @@ export function ModelPage({ entry: initial, state, sample, snippets, days, today
           <Badges entry={entry} today={today} />
           <LiveStatus state={live} />
         </p>
-        <p class="row no-print">
-          {!isEmbedder(entry) && (
-            <a class="button" href={`/console/playground?model=${encodeURIComponent(entry.id)}`}>
-              <Icon name="play" size={14} />
-              Try in playground
+        {viewer.mayCall && (
+          <p class="row no-print">
+            {!isEmbedder(entry) && (
+              <a class="button" href={`/console/playground?model=${encodeURIComponent(entry.id)}`}>
+                <Icon name="play" size={14} />
+                Try in playground
+              </a>
+            )}
+            <a class="button quiet" href="/console/keys">
+              <Icon name="key" size={14} />
+              Create key
             </a>
-          )}
-          <a class="button quiet" href="/console/keys">
-            <Icon name="key" size={14} />
-            Create key
-          </a>
-        </p>
+          </p>
+        )}
         <AccessFilter catalog={catalog} viewer={viewer} />
         {entries.length === 0 && (
           <p class="warning" role="alert">

@@ -3,7 +3,7 @@
 // charged. Opening the page sends nothing; the person enters or confirms the code, and then approves or denies.
 
 import { useState } from 'preact/hooks'
-import { type DeviceData, may } from '../../page-data.ts'
+import { type DeviceData, isVisible, may } from '../../page-data.ts'
 import { type AnswerOf, callApi, callForAll, signOut, type Workspace } from '../api.ts'
 import { Button, ErrorNotice, Facts } from '../components.tsx'
 import { Field, Form } from '../form.tsx'
@@ -26,7 +26,7 @@ export function DevicePage(data: DeviceData) {
   return (
     <section class="sign-in notice card stack">
       {!data.isPerson ? (
-        <NoPerson />
+        <NoPerson maySeePeople={isVisible('people', data)} />
       ) : data.isViewingAs ? (
         <ViewsAs />
       ) : step.kind === 'code' ? (
@@ -41,7 +41,7 @@ export function DevicePage(data: DeviceData) {
 }
 
 /** A device is signed in as a person, and the installation is none. */
-function NoPerson() {
+function NoPerson({ maySeePeople }: { readonly maySeePeople: boolean }) {
   const submit = useSubmit()
   return (
     <>
@@ -49,13 +49,15 @@ function NoPerson() {
       <p>
         This browser is signed in with the management token or a one-time link, but a device is signed in as a person.
       </p>
-      <p class="hint">
-        Nobody has an account yet? Open People in the console, invite your own address as an operator, and accept the
-        invitation.
-      </p>
+      {maySeePeople && (
+        <p class="hint">
+          Nobody has an account yet? Open People in the console, invite your own address as an operator, and accept the
+          invitation.
+        </p>
+      )}
       <div class="row">
         <Button onClick={() => submit.run(signOut, () => location.reload())}>Sign in with an account</Button>
-        <a href="/console/people">People</a>
+        {maySeePeople && <a href="/console/people">People</a>}
       </div>
       {submit.error && <ErrorNotice error={submit.error} />}
     </>
@@ -176,7 +178,14 @@ function DecideStep({ data, code, grant, onDone, onOther }: DecideStepProps) {
       </p>
       <QueryView what="your workspaces" query={workspaces}>
         {(usable) => (
-          <Decision usable={usable} isBusy={submit.isBusy} onApprove={approve} onDeny={deny} onOther={onOther} />
+          <Decision
+            data={data}
+            usable={usable}
+            isBusy={submit.isBusy}
+            onApprove={approve}
+            onDeny={deny}
+            onOther={onOther}
+          />
         )}
       </QueryView>
       {submit.error && <ErrorNotice error={submit.error} />}
@@ -190,6 +199,7 @@ function shownCode(typed: string): string {
 }
 
 interface DecisionProps {
+  readonly data: DeviceData
   /** Workspaces in which the person may call models. */
   readonly usable: readonly Workspace[]
   readonly isBusy: boolean
@@ -199,7 +209,7 @@ interface DecisionProps {
 }
 
 /** Where its requests are charged, and the decision. */
-function Decision({ usable, isBusy, onApprove, onDeny, onOther }: DecisionProps) {
+function Decision({ data, usable, isBusy, onApprove, onDeny, onOther }: DecisionProps) {
   const [chosen, choose] = useState('')
   const [project, chooseProject] = useState('')
   const workspace = usable.find(({ id }) => id === chosen) ?? usable[0]
@@ -225,7 +235,12 @@ function Decision({ usable, isBusy, onApprove, onDeny, onOther }: DecisionProps)
         </p>
       )}
       {open?.length === 0 && (
-        <p role="note">{workspace?.name} has no project yet. Create one in the console under Projects & limits.</p>
+        <p role="note">
+          {workspace?.name} has no project yet.{' '}
+          {may(data, 'createProject', workspace?.id)
+            ? 'Create one in the console under Projects & limits.'
+            : 'Ask an admin of the workspace to create one.'}
+        </p>
       )}
       {projects.error && <ErrorNotice error={projects.error} retry={projects.reload} />}
       <div class="row">
