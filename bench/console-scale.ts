@@ -135,6 +135,8 @@ async function openGate({ folder, name, url, requests, models }: GatePlan): Prom
   writeFileSync(configPath, configText(models))
   const environment = {
     TOLLGATE_CONFIG: configPath,
+    // Its models are built in, and among the pages.
+    ANTHROPIC_API_KEY: 'never-called',
     TOLLGATE_PORT: '0',
     TOLLGATE_DATA: dataFolder,
     TOLLGATE_LOG: 'json',
@@ -202,6 +204,7 @@ async function listPages(read: (path: string) => Promise<any>, tenant: Tenant | 
 async function makeTenants(port: number, token: string): Promise<readonly Tenant[]> {
   const tenants: Tenant[] = []
   await call(port, token, 'PUT', `/api/price-lists/${benchPriceList}`, { markup_percent: '15' })
+  await call(port, token, 'PUT', '/api/managed-settings', { rules: [{ settings: { cleanupPeriodDays: 7 } }] })
   const post = async (path: string, body: object): Promise<string> => (await call(port, token, 'POST', path, body)).id
   for (let workspace = 0; workspace < 5; workspace++) {
     const workspaceId = await post('/api/workspaces', { name: `tenant ${workspace}` })
@@ -216,7 +219,9 @@ async function makeTenants(port: number, token: string): Promise<readonly Tenant
 }
 
 async function call(port: number, token: string, method: string, path: string, body?: object) {
-  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+  // The catalog takes API keys only; a visitor reads it without one.
+  const authorization = path.startsWith('/api/') ? { authorization: `Bearer ${token}` } : {}
+  const headers = { ...authorization, 'content-type': 'application/json' }
   const init = { method, headers, ...(body && { body: JSON.stringify(body) }) }
   const response = await fetch(`http://127.0.0.1:${port}${path}`, init)
   const text = await response.text()

@@ -160,7 +160,7 @@ function htmlOf(text: string, file: string): string {
 }
 
 /** Wider tables scroll on a phone; in others the cells of a row are below each other there, each with its column's title. */
-const stackedColumnsMax = 3
+const stackedColumnsMax = 5
 
 function labelCells(table: string): string {
   const heads = [...table.matchAll(/<th[^>]*>(.*?)<\/th>/gs)].map(([, head = '']) => plainText(head))

@@ -43,6 +43,34 @@ browserTest('two tabs keep their workspaces, and pages change without loading a 
   await first.close()
 })
 
+browserTest('pages keep the period, also in another workspace, and begin anew when they are opened again', async () => {
+  const { page, reports, close } = await signIn(`/console/${acme.id}/usage?range=last-month&group=key`)
+  const follow = async (section: string) => {
+    await page.click(`.console-menu a:has-text("${section}")`)
+    await page.waitForSelector(`h1:text-is("${section}")`)
+    return new URL(page.url()).search
+  }
+  await page.waitForSelector('.console-menu a[aria-current]:has-text("Usage")')
+  expect(await follow('Requests')).toBe('?range=last-month')
+  expect(await page.getByLabel('Time', { exact: true }).inputValue()).toBe('last-month')
+  await page.waitForSelector('text=/0 requests last month/')
+  expect(await follow('Prices & margin')).toBe('?range=last-month')
+  expect(await follow('Usage')).toBe('?range=last-month')
+  await page.click('.workspace-button')
+  await page.getByRole('menuitemradio', { name: 'Contoso', exact: true }).click()
+  await page.waitForSelector('.workspace-name:text-is("Contoso")')
+  expect(new URL(page.url()).search).toBe('?range=last-month')
+  expect(await follow('Usage')).toBe('')
+  // Two times, as each page has them in its address.
+  const times = { from: '2026-01-01T00:00:00.000Z', to: '2026-02-01T00:00:00.000Z' }
+  await page.goto(`${gateway.url}/console/${acme.id}/requests?${new URLSearchParams(times)}`)
+  await page.waitForSelector('html[data-alive]')
+  expect(await follow('Usage')).toBe(`?${new URLSearchParams({ range: 'custom', ...times })}`)
+  expect(await follow('Requests')).toBe(`?${new URLSearchParams(times)}`)
+  expect(reports).toEqual([])
+  await close()
+})
+
 const open = (path: string, headers: Record<string, string>) =>
   fetch(gateway.url + path, { headers, redirect: 'manual', decompress: false })
 
@@ -56,7 +84,9 @@ test('a browser gets pages for unknown addresses and documentation, a program ge
   expect((await open('/models', { ...forPeople, authorization: 'Bearer x' })).status).toBe(401)
   expect(await (await open('/docs/errors', forPeople)).text()).toContain('INSUFFICIENT_BALANCE')
   const configuration = await (await open('/docs/reference/configuration', forPeople)).text()
-  expect(configuration).toContain('<td><code>TOLLGATE_<wbr>HOST</code></td><td><code>server.<wbr>host</code></td>')
+  expect(configuration).toContain(
+    '<td data-label="variable"><code>TOLLGATE_<wbr>HOST</code></td><td data-label="in the file"><code>server.<wbr>host</code></td>',
+  )
   expect(await (await open('/docs/api', forPeople)).text()).toContain('/api/projects/{id}/keys')
   expect((await open('/docs/decisions/0007-bun', forPeople)).status).toBe(404)
   const search = await (await open('/docs/search?q=%22%3E%3Cimg+src%3Dx%3E+daily', forPeople)).text()

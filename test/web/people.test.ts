@@ -273,6 +273,8 @@ browserTest('a statement, a receipt, and alerts with their bell', async () => {
   await page.locator('a', { hasText: 'Back to Billing' }).click()
   await page.waitForSelector('text=Available')
   const month = isoTime(systemClock.now()).slice(0, 7)
+  // None of a month before the workspace was made.
+  expect(await field(page, 'Monthly statements').locator('option').allTextContents()).toEqual(['Choose a month', month])
   await field(page, 'Monthly statements').selectOption(month)
   await page.waitForSelector('text=Opening balance')
   const text = await page.locator('.paper').innerText()

@@ -1,5 +1,5 @@
 // Takes screenshots of a real gateway with sandbox traffic. `npm run screenshots` renews the few in docs/screenshots.
-// `npm run screenshots -- --sheets FOLDER [NAME…]` looks at every page, or the named ones, at three widths in light and dark
+// `npm run screenshots -- --sheets FOLDER [NAME…]` looks at every page, or the named ones, at four widths in light and dark
 // mode, and writes two pictures per page. The providers have invalid keys and are never called.
 
 import { mkdirSync, readFileSync } from 'node:fs'
@@ -173,6 +173,7 @@ const sizes = [
   { width: 1440, height: 1400, shown: 640 },
   { width: 1024, height: 1400, shown: 440 },
   { width: 390, height: 1290, shown: 260 },
+  { width: 320, height: 1290, shown: 220 },
 ] as const
 
 /** A picture in light and one in dark mode, each with all widths side by side. */

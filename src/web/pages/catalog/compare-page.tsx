@@ -4,7 +4,7 @@
 import type { ComponentChildren } from 'preact'
 import { modelStatus } from '../../../api/route-state.ts'
 import { priceUsage } from '../../../catalog/price.ts'
-import { formatUsd } from '../../../kernel/money.ts'
+import { formatUsd, type Nano } from '../../../kernel/money.ts'
 import { type FactorName, factorNames, factors, unitBuckets } from '../../../kernel/usage.ts'
 import { type CatalogEntry, modelPath } from '../../catalog/entry.ts'
 import { inputOf } from '../../catalog/facets.ts'
@@ -23,6 +23,9 @@ interface Line {
   show(entry: CatalogEntry, sample: Sample): ComponentChildren
 }
 
+/** Enough that whole cents tell models apart. */
+const exampleCalls = 1000
+
 const lines: readonly Line[] = [
   { label: 'Status', show: (entry) => <Status {...modelStatus(entry)} /> },
   { label: 'Input', show: (entry) => <Money amount={priceText(entry, 'input')} /> },
@@ -37,7 +40,7 @@ const lines: readonly Line[] = [
     label: factors[name].label,
     show: ({ price }: CatalogEntry) => factorText(price, name),
   })),
-  { label: 'Cost of the example request', show: exampleCost },
+  { label: `Cost of ${exactCount(exampleCalls)} example requests`, show: exampleCost },
   { label: 'Context', show: ({ context_tokens }) => tokenCount(context_tokens) },
   { label: 'Max output', show: ({ max_output_tokens }) => tokenCount(max_output_tokens) },
   { label: 'Capabilities', show: ({ tags }) => <Capabilities tags={tags} /> },
@@ -118,7 +121,11 @@ function factorText(price: CatalogEntry['price'], name: FactorName): string {
 
 function exampleCost(entry: CatalogEntry, sample: Sample): ComponentChildren {
   const price = priceOf(entry)
-  return price ? <Amount usd={formatUsd(priceUsage(price, usageOf(sample)))} /> : 'no price'
+  return price ? (
+    <Amount usd={formatUsd((priceUsage(price, usageOf(sample)) * BigInt(exampleCalls)) as Nano)} />
+  ) : (
+    'no price'
+  )
 }
 
 function tokenCount(tokens: number | null): string {

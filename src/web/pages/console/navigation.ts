@@ -3,7 +3,8 @@
 
 import { createContext } from 'preact'
 import { useContext, useEffect, useState } from 'preact/hooks'
-import { type ConsolePlace, placeOf, scopedPath, titleOf } from '../../page-data.ts'
+import { type ConsolePlace, placeOf, type SectionName, scopedPath, titleOf } from '../../page-data.ts'
+import { withQuery } from '../api.ts'
 
 const nowhere: ConsolePlace = { scope: '', section: 'usage', subject: '' }
 
@@ -19,12 +20,31 @@ export function useConsolePath(): (path: string) => string {
   return (path) => `/console/${scope}/${path}`
 }
 
-/** Goes to an address. One of the console without a workspace keeps the current one. */
+/** The lists and figures of a period. */
+const periodSections: readonly SectionName[] = ['usage', 'requests', 'margin', 'bills']
+
+/** The period of the current page for another one, as its address has it. */
+function periodFor(next: ConsolePlace): string {
+  const now = placeOf(location.pathname)
+  if (!now || isSame(now, next) || ![now, next].every(hasPeriod)) return ''
+  const { range = '', from = '', to = '' } = Object.fromEntries(new URLSearchParams(location.search))
+  if (from === '' && to === '') return withQuery('', { range })
+  if (next.section === 'usage') return withQuery('', { range: 'custom', from, to })
+  return next.section === 'requests' ? withQuery('', { from, to }) : ''
+}
+
+const hasPeriod = ({ section, subject }: ConsolePlace) => subject === '' && periodSections.includes(section)
+
+/**
+ * Goes to an address. One of the console without a workspace keeps the current one, and one without filters keeps the
+ * period.
+ */
 export function navigate(href: string): void {
   const url = new URL(href, location.href)
   const path = scopedPath(url.pathname, placeOf(location.pathname)?.scope ?? '')
-  if (url.origin !== location.origin || !placeOf(path)) return location.assign(href)
-  history.pushState(null, '', path + url.search)
+  const next = placeOf(path)
+  if (url.origin !== location.origin || !next) return location.assign(href)
+  history.pushState(null, '', path + (url.search || periodFor(next)))
   scrollTo(0, 0)
   // Filters in the address are read again too.
   dispatchEvent(new PopStateEvent('popstate'))

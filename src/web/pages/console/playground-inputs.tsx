@@ -20,12 +20,16 @@ const imagesMax = 4
 /** The lowest limit of the large providers. */
 const imageBytesMax = 5_000_000
 
-/** The images of the next message, where all the models take them. */
-export function useImages(models: readonly CatalogEntry[]) {
-  const [images, set] = useState<readonly string[]>([])
+export const takesImages = ({ tags }: CatalogEntry) => tags.includes('vision')
+
+/** The images of the next message, as data URLs, and how to replace them. */
+export type Images = readonly [images: readonly string[], set: (images: readonly string[]) => void]
+
+/** The fields of the images, where all the models take them. */
+export function useImages(models: readonly CatalogEntry[], [images, set]: Images) {
   const [problem, setProblem] = useState('')
   const input = useRef<HTMLInputElement>(null)
-  const refusing = models.filter(({ tags }) => !tags.includes('vision')).map(({ id }) => id)
+  const refusing = models.filter((model) => !takesImages(model)).map(({ id }) => id)
   const isOffered = refusing.length === 0
   const isMissed = images.length > 0 || refusing.length < models.length
   const add = async (files: readonly File[]) => {

@@ -33,12 +33,14 @@ import {
   emptySettings,
   exampleSchema,
   exampleTool,
+  type Images,
   PromptsDialog,
   SchemaFields,
   SettingsFields,
   schemaOf,
   Thumbnails,
   ToolFields,
+  takesImages,
   toolOf,
   useImages,
   useKeySource,
@@ -63,6 +65,7 @@ interface PlaygroundProps extends Pick<ConsoleData, 'address'> {
 function Playground({ source, address }: PlaygroundProps) {
   // `other` has the further models, separated by commas.
   const [query, change] = useAddressQuery(['model', 'other', 'surface'])
+  const images = useState<readonly string[]>([])
   const { workspaces, current } = useWorkspaces()
   const { subject } = source
   const catalog = useLiveCatalog({ initial: undefined, state: '', subject, select: answersMessages })
@@ -81,17 +84,20 @@ function Playground({ source, address }: PlaygroundProps) {
     change({ other: (id === '' ? ids.toSpliced(at, 1) : ids.toSpliced(at, 1, id)).join() })
   }
   const surface = Object.hasOwn(surfaces, query.surface) ? (query.surface as Surface) : 'chat'
+  const withImages = images[0].length > 0
+  const offered = withImages ? models.filter(takesImages) : models
+  const menu = { models: offered, kind: withImages ? 'model that takes images' : 'model' }
   const isMissing = query.model !== '' && model.id !== query.model
   return (
     <>
       {catalog.error && <ErrorNotice error={catalog.error} />}
       <div class="controls playground-models">
-        <ModelMenu label="Model" models={models} chosen={model} onChoose={(next) => change({ model: next })} />
+        <ModelMenu label="Model" {...menu} chosen={model} onChoose={(next) => change({ model: next })} />
         {[...others, undefined].slice(0, modelsMax - 1).map((other, at) => (
           <ModelMenu
             key={at}
             label="Compare with"
-            models={models}
+            {...menu}
             chosen={other}
             none="no other model"
             onChoose={(next) => changeOther(at, next)}
@@ -113,7 +119,7 @@ function Playground({ source, address }: PlaygroundProps) {
       {workspaces && !current && subject.kind === 'public' && (
         <p class="hint">Choose a workspace, or enter a key, to see its models and prices.</p>
       )}
-      <Prompt models={chosen} surface={surface} address={address} source={source} />
+      <Prompt models={chosen} surface={surface} address={address} source={source} images={images} />
     </>
   )
 }
@@ -121,6 +127,8 @@ function Playground({ source, address }: PlaygroundProps) {
 interface ModelMenuProps {
   readonly label: string
   readonly models: readonly CatalogEntry[]
+  /** What the list has, in the singular. */
+  readonly kind: string
   readonly chosen: CatalogEntry | undefined
   /** The name of no choice; absent = one has to be chosen. */
   readonly none?: string
@@ -128,7 +136,7 @@ interface ModelMenuProps {
 }
 
 /** A list of models with their prices, found by typing words of their ids. */
-function ModelMenu({ label, models, chosen, none, onChoose }: ModelMenuProps) {
+function ModelMenu({ label, models, kind, chosen, none, onChoose }: ModelMenuProps) {
   const items = models.map((model) => ({
     label: model.id,
     note: priceNote(model),
@@ -148,7 +156,7 @@ function ModelMenu({ label, models, chosen, none, onChoose }: ModelMenuProps) {
         items={none === undefined ? items : [noneItem, ...items]}
         search={{
           label: 'Search models',
-          placeholder: `Search ${countOf(models.length, 'model')}`,
+          placeholder: `Search ${countOf(models.length, kind)}`,
           none: 'No models match.',
         }}
       >
@@ -170,6 +178,7 @@ interface PromptProps extends PlaygroundProps {
   /** Side by side. */
   readonly models: readonly [CatalogEntry, ...CatalogEntry[]]
   readonly surface: Surface
+  readonly images: Images
 }
 
 interface Message {
@@ -190,10 +199,10 @@ interface AskedMessage extends Message {
 
 const reasons = ({ tags }: CatalogEntry) => tags.includes('reasoning')
 
-function Prompt({ models, surface, address, source }: PromptProps) {
+function Prompt({ models, surface, address, source, images }: PromptProps) {
   const { open } = useOverlay()
   const [prompt, setPrompt] = useState('hello from the other side of the gate')
-  const attached = useImages(models)
+  const attached = useImages(models, images)
   const [past, setPast] = useState<readonly Turn[]>([])
   /** The last turn, whose answers are those of the calls. */
   const [asked, setAsked] = useState<AskedMessage | undefined>(undefined)

@@ -12,7 +12,7 @@ import type { AddressQuery } from '../hooks.ts'
 import type { LiveState } from '../live-catalog.ts'
 import { causeText, NameOf } from './components.tsx'
 import { TimeField } from './context.tsx'
-import { dayMs, isoTimeOf } from './figures.ts'
+import { dayMs, isoTimeOf, monthRanges, usagePeriod } from './figures.ts'
 
 /** Names in the address, and the parameters of the API. */
 export const parameters = {
@@ -39,6 +39,12 @@ const periods = [
   { value: '30d', label: 'Last 30 days', ms: 30 * dayMs },
   { value: '90d', label: 'Last 90 days', ms: 90 * dayMs },
 ] as const
+const periodOptions = [...periods, ...monthRanges, { value: 'custom', label: 'From … to …' }].map(
+  ({ value, label }) => ({
+    value,
+    label,
+  }),
+)
 
 export interface RequestPeriod {
   /** ISO 8601. */
@@ -55,6 +61,11 @@ export function periodOf({ range, from, to }: Filters, now: number): RequestPeri
   if (start !== '' || end !== '') {
     const last = end === '' ? undefined : end
     return { from: start || isoTime(Math.max(0, Date.parse(end) - dayMs)), to: last, name: '' }
+  }
+  if (monthRanges.some(({ value }) => value === range)) {
+    const { from: first, to: last } = usagePeriod(range, now)
+    if (range === 'month') return { from: isoTime(first), to: undefined, name: 'this month' }
+    return { from: isoTime(first), to: isoTime(last), name: 'last month' }
   }
   const period = periods.find(({ value }) => value === range) ?? periods[1]
   return { from: isoTime(now - period.ms), to: undefined, name: `in the ${period.label.toLowerCase()}` }
@@ -111,8 +122,8 @@ export function RequestFilters(props: RequestFiltersProps) {
       <div class="controls">
         <Field
           label="Time"
-          value={isCustom ? 'custom' : (periods.find(({ value }) => value === query.range)?.value ?? '')}
-          options={[...periods, { value: 'custom', label: 'From … to …' }]}
+          value={isCustom ? 'custom' : (periodOptions.find(({ value }) => value === query.range)?.value ?? '')}
+          options={periodOptions}
           onChange={chooseRange}
         />
         {isCustom && (

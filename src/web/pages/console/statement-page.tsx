@@ -10,27 +10,33 @@ import { Field } from '../form.tsx'
 import { useApi } from '../hooks.ts'
 import { amountColumn, type Column, DataTable } from '../table.tsx'
 import { QueryView } from './components.tsx'
+import { useWorkspaces } from './context.tsx'
+import { monthStart } from './figures.ts'
 import { navigate, useConsolePath } from './navigation.ts'
 
 type Statement = AnswerOf<'getStatement'>
 
 const monthsListed = 12
 
-/** The last months, newest first: `2026-11`. */
-function lastMonths(): readonly string[] {
-  const [year = 0, month = 0] = isoTime(systemClock.now()).slice(0, 7).split('-').map(Number)
-  return Array.from({ length: monthsListed }, (_, back) => isoTime(Date.UTC(year, month - 1 - back, 1)).slice(0, 7))
+/** The last months since a time, newest first: `2026-11`. */
+function monthsSince(since: string): readonly string[] {
+  const months = Array.from({ length: monthsListed }, (_, back) =>
+    isoTime(monthStart(systemClock.now(), back)).slice(0, 7),
+  )
+  return months.filter((month) => month >= since.slice(0, 7))
 }
 
 /** Leads to a statement, from the Billing page. */
 export function StatementChoice() {
   const to = useConsolePath()
+  const { current } = useWorkspaces()
+  const months = monthsSince(current?.created_at ?? '')
   return (
     <div class="controls">
       <Field
         label="Monthly statements"
         value=""
-        options={[{ value: '', label: 'Choose a month' }, ...lastMonths().map((value) => ({ value, label: value }))]}
+        options={[{ value: '', label: 'Choose a month' }, ...months.map((value) => ({ value, label: value }))]}
         onChange={(month) => month && navigate(to(`wallet/${month}`))}
       />
     </div>
