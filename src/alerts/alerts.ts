@@ -9,12 +9,24 @@ import { isoTime } from '../kernel/clock.ts'
 import { assert } from '../kernel/failure.ts'
 import { createId, isId, type PersonId, type WorkspaceId } from '../kernel/ids.ts'
 import { formatUsd, type Nano, zeroNano } from '../kernel/money.ts'
+import {
+  minuteAt,
+  parseScope,
+  rollingMinutes,
+  type SpendScope,
+  scopeText,
+  scopeTitle,
+  subjectText,
+  type WindowWord,
+} from '../kernel/spend-limit.ts'
 import { yieldToEventLoop } from '../kernel/timers.ts'
 import { periodOf, windowAt, windowEnd } from '../ledger/budget.ts'
 import { type ItemIn, json, optional, rowFormat, text, time } from '../store/columns.ts'
 import type { Database } from '../store/database.ts'
+import { portionsOf, templateOf } from '../store/insert-rows.ts'
 import { type Sql, timeFromSql, timeToSql } from '../store/sql.ts'
-import { limitsFromSql, wholeSpendLimits } from '../tenancy/limits.ts'
+import { readLabels } from '../tenancy/limit-subjects.ts'
+import { labelled, limitsFromSql } from '../tenancy/limits.ts'
 import {
   type AlertRule,
   limitRulesOf,
@@ -220,33 +232,23 @@ interface Spent {
   readonly scope_id: string
   readonly time_window: string
   readonly spent: bigint
-  /** null for end users and tags, whose limits raise no alerts. */
-  readonly name: string | null
-  readonly limits: string | null
-  readonly workspace_id: WorkspaceId | null
 }
 
-/** Spend limits of keys, projects and workspaces that reached a percentage of a rule in the current day, week or month. */
+/**
+ * Spend limits that reached a percentage of a rule in their current window. Those of end users raise no alerts: there may be
+ * as many as a service has customers.
+ */
 async function reachedLimits(sql: Sql, now: number): Promise<NewAlert[]> {
-  const found: NewAlert[] = []
+  const found: NewAlert[] = await limitAlerts(sql, await recentRolling(sql, now), now)
   const today = windowAt('day', now)
   // Weeks and months are selected by prefix, because those that begin with their limit have many names. Past ones, which
   // are deleted some time later, are skipped below.
   for (let [after, afterWindow] = ['', '']; ; ) {
-    const rows = await sql<Spent>`SELECT b.scope_id, b.time_window, b.spent, COALESCE(k.name, p.name, w.name) AS name,
-        COALESCE(k.limits, p.limits, w.limits) AS limits,
-        COALESCE(k.workspace_id, p.workspace_id, w.id) AS workspace_id FROM budgets b
-        LEFT JOIN api_keys k ON k.id = b.scope_id LEFT JOIN projects p ON p.id = b.scope_id
-        LEFT JOIN workspaces w ON w.id = b.scope_id
-      WHERE (b.time_window = ${today} OR b.time_window LIKE 'week:%' OR b.time_window LIKE 'month:%') AND b.spent > 0
-        AND (b.scope_id, b.time_window) > (${after}, ${afterWindow})
-      ORDER BY b.scope_id, b.time_window LIMIT ${BigInt(portionMax)}`
-    const spends = rows.flatMap((row) => limitSpend(row, now))
-    const rules = await limitRulesOf(sql, [...new Set(spends.map(({ workspaceId }) => workspaceId))])
-    for (const spend of spends) {
-      const all = [...(rules.get(undefined) ?? []), ...(rules.get(spend.workspaceId) ?? [])]
-      found.push(...all.flatMap((rule) => reachedLimit(spend, rule)))
-    }
+    const rows = await sql<Spent>`SELECT scope_id, time_window, spent FROM budgets
+      WHERE (time_window = ${today} OR time_window LIKE 'week:%' OR time_window LIKE 'month:%') AND spent > 0
+        AND scope_id NOT LIKE '%/user:%' AND (scope_id, time_window) > (${after}, ${afterWindow})
+      ORDER BY scope_id, time_window LIMIT ${BigInt(portionMax)}`
+    found.push(...(await limitAlerts(sql, rows, now)))
     const last = rows.at(-1)
     if (!last || rows.length < portionMax) return found
     ;[after, afterWindow] = [last.scope_id, last.time_window]
@@ -254,54 +256,141 @@ async function reachedLimits(sql: Sql, now: number): Promise<NewAlert[]> {
   }
 }
 
-const scopeKinds = { key_: 'key', prj_: 'project', ws_: 'workspace' } as const
+/** A rolling window can only reach a percentage with a charge, so those without a recent one need not be added up. */
+const recentMinutes = 15
 
-/** What was spent of a limit in its current window. */
-interface LimitSpend {
+async function recentRolling(sql: Sql, now: number): Promise<readonly Spent[]> {
+  const minute = minuteAt(now)
+  const active = await sql<{ scope_id: string; time_window: string }>`SELECT DISTINCT scope_id, time_window
+    FROM budget_minutes WHERE minute >= ${BigInt(minute - recentMinutes)} AND scope_id NOT LIKE '%/user:%'`
+  const found: Spent[] = []
+  for (const [word, all] of Map.groupBy(active, ({ time_window }) => time_window)) {
+    const from = BigInt(minute - (rollingMinutes(word) ?? 0))
+    for (const portion of portionsOf(all.map(({ scope_id }) => scope_id))) {
+      const text = ['SELECT scope_id, CAST(SUM(spent) AS BIGINT) AS spent FROM budget_minutes WHERE time_window = ']
+      text.push(' AND minute >= ', ' AND scope_id IN (', ...portion.slice(1).fill(', '), ') GROUP BY scope_id')
+      const rows = await sql<Omit<Spent, 'time_window'>>(templateOf(text), word, from, ...portion)
+      found.push(...rows.map((row) => ({ ...row, time_window: word })))
+    }
+  }
+  return found
+}
+
+interface Owner {
   readonly id: string
   readonly kind: 'key' | 'project' | 'workspace'
   readonly name: string
-  readonly workspaceId: WorkspaceId
-  readonly period: string
-  readonly window: string
-  readonly spent: Nano
+  readonly limits: string | null
+  readonly workspace_id: WorkspaceId
+}
+
+async function readOwners(sql: Sql, ids: readonly string[]): Promise<ReadonlyMap<string, Owner>> {
+  const owners = new Map<string, Owner>()
+  for (const portion of portionsOf(ids)) {
+    const marks = portion.slice(1).fill(', ')
+    const text = [
+      "SELECT id, 'key' AS kind, name, limits, workspace_id FROM api_keys WHERE id IN (",
+      ...[...marks, ") UNION ALL SELECT id, 'project', name, limits, workspace_id FROM projects WHERE id IN ("],
+      ...[
+        ...marks,
+        ") UNION ALL SELECT id, 'workspace', name, limits, id FROM workspaces WHERE id IN (",
+        ...marks,
+        ')',
+      ],
+    ]
+    const rows = await sql<Owner>(templateOf(text), ...portion, ...portion, ...portion)
+    for (const row of rows) owners.set(row.id, row)
+  }
+  return owners
+}
+
+/** What was spent of a limit in its current window. */
+interface LimitSpend extends Spent {
+  readonly owner: Owner
+  readonly scope: SpendScope
   readonly cap: Nano
 }
 
-function limitSpend(
-  { scope_id: id, time_window: window, spent, name, workspace_id: workspaceId, ...row }: Spent,
-  now: number,
-): LimitSpend[] {
-  const period = periodOf(window)
-  const limits = limitsFromSql(row.limits)
-  const cap = wholeSpendLimits(limits).find((limit) => limit.window === period)?.amount
-  // A past window, or one that began with an earlier limit.
-  if (windowAt(period, now, limits.startsAt) !== window || (limits.startsAt ?? 0) > now) return []
-  const [, kind] = Object.entries(scopeKinds).find(([prefix]) => id.startsWith(prefix)) ?? []
-  if (name === null || workspaceId === null || cap === undefined || kind === undefined) return []
-  return [{ id, kind, name, workspaceId, period, window, spent: spent as Nano, cap }]
+async function limitAlerts(sql: Sql, rows: readonly Spent[], now: number): Promise<NewAlert[]> {
+  const scopes = rows.map((row) => ({ ...row, scope: parseScope(row.scope_id) }))
+  const owners = await readOwners(sql, [...new Set(scopes.map(({ scope }) => scope.owner))])
+  const spends = scopes.flatMap((row): LimitSpend[] => {
+    const owner = owners.get(row.scope.owner)
+    const cap = owner && capOf(owner, row, now)
+    return owner && cap !== undefined ? [{ ...row, owner, cap }] : []
+  })
+  const workspaceIds = [...new Set(spends.map(({ owner }) => owner.workspace_id))]
+  const rules = await limitRulesOf(sql, workspaceIds)
+  const reached = spends.flatMap((spend) => {
+    const all = [...(rules.get(undefined) ?? []), ...(rules.get(spend.owner.workspace_id) ?? [])]
+    return all.flatMap((rule) => {
+      const percent = watches(rule, spend.scope) ? reachedPercent(rule, spend.spent, spend.cap) : undefined
+      // Only the highest percentage that is reached raises an alert.
+      return percent === undefined ? [] : [{ spend, rule, percent }]
+    })
+  })
+  const names = new Set(reached.map(({ spend }) => spend.scope.name).filter((name) => /^(per|grp)_/.test(name)))
+  const labels = await readLabels(sql, [...names])
+  return reached.map(({ spend, rule, percent }) => limitAlert(spend, rule, { percent, labels, now }))
 }
 
-/** Only the highest percentage that is reached raises an alert. */
-function reachedLimit(
-  { id, kind, name, workspaceId, period, window, spent, cap }: LimitSpend,
+function watches({ scopeId }: AlertRule, { owner, name }: SpendScope): boolean {
+  return scopeId === undefined || scopeId === owner || scopeId === name
+}
+
+/** The lowest amount of the limits that this counter counts for; undefined = there is none in this window any more. */
+function capOf(
+  { limits: stored }: Owner,
+  { scope, time_window: window }: Spent & { readonly scope: SpendScope },
+  now: number,
+): Nano | undefined {
+  const { spend = [], startsAt = 0 } = limitsFromSql(stored)
+  // A past window, or one that began with an earlier limit.
+  const isCurrent = (word: WindowWord) => startsAt <= now && windowAt(word, now, startsAt) === window
+  const amounts = spend.flatMap(({ subject: { kind, name }, models, window: word, amount }) => {
+    const counts = kind === scope.kind && models === scope.models && (name === undefined || name === scope.name)
+    return counts && isCurrent(word) ? [amount] : []
+  })
+  return amounts.length === 0 ? undefined : amounts.reduce((min, each) => (each < min ? each : min))
+}
+
+interface Reached {
+  readonly percent: number
+  readonly labels: ReadonlyMap<string, string>
+  readonly now: number
+}
+
+function limitAlert(
+  { owner, scope, time_window: window, spent, cap }: LimitSpend,
   rule: AlertRule,
-): NewAlert[] {
-  if (rule.scopeId !== undefined && rule.scopeId !== id) return []
-  const percent = reachedPercent(rule, spent, cap)
-  if (percent === undefined) return []
-  const resets = isoTime(windowEnd(window) ?? 0)
-  const [used, limit] = [formatUsd(spent), formatUsd(cap)]
-  const facts = { scope: kind, scope_id: id, name, period, percent, spent: used, limit, resets_at: resets }
-  return [
-    {
-      // With the amount, because a limit that was raised can be reached again.
-      ...ofRule(rule, `limit:${id}:${window}:${cap}:${percent}`),
-      kind: 'limit.reached',
-      message: `The ${kind} "${name}" has spent $${used} of its limit of $${limit} a ${period} (${percent} %). It resets at ${resets}.`,
-      data: { workspace_id: workspaceId, ...facts },
+  { percent, labels, now }: Reached,
+): NewAlert {
+  const { id, kind, name } = owner
+  const rolling = rollingMinutes(window)
+  const period = rolling === undefined ? periodOf(window) : window
+  const resets = isoTime(windowEnd(window, now) ?? 0)
+  const [used, limit] = [formatUsd(spent as Nano), formatUsd(cap)]
+  const subject = labelled({ kind: scope.kind, ...(scope.name !== '' && { name: scope.name }) }, labels)
+  const whole = scope.kind === 'all' && scope.models === undefined
+  const title = scopeTitle(scope, subject.name) || `The ${kind} "${name}"${scope.models ? ` with ${scope.models}` : ''}`
+  const of = whole || scope.kind === 'all' ? 'its limit' : `its limit in the ${kind} "${name}"`
+  const per = rolling === undefined ? `a ${period}` : `in any ${window}`
+  const ending = rolling === undefined ? ` It resets at ${resets}.` : ''
+  const which = whole
+    ? {}
+    : { subject: subjectText(subject), ...(scope.models !== undefined && { models: scope.models }) }
+  // Of a rolling window once in each of its lengths.
+  const slot = rolling === undefined ? window : `${window}#${Math.floor(minuteAt(now) / rolling)}`
+  return {
+    // With the amount, because a limit that was raised can be reached again.
+    ...ofRule(rule, `limit:${scopeText(scope)}:${slot}:${cap}:${percent}`),
+    kind: 'limit.reached',
+    message: `${title} has spent $${used} of ${of} of $${limit} ${per} (${percent} %).${ending}`,
+    data: {
+      workspace_id: owner.workspace_id,
+      ...{ scope: kind, scope_id: id, name, period, percent, spent: used, limit, resets_at: resets, ...which },
     },
-  ]
+  }
 }
 
 /** How far back changes are searched, so that changes during an outage still raise an alert. */

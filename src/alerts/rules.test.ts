@@ -92,6 +92,56 @@ forEachEngine((engine) => {
     expect((await management.ask('DELETE', path)).status).toBe(404)
   })
 
+  storeTest(
+    'limits of people, groups, models and the last hours raise alerts, and a rule can be for one of them',
+    async (management) => {
+      const { database, clock } = management
+      const id = await workspace(management, '100.00')
+      const ada = await person(management, 'ada@example.com', 'member', id)
+      const group = await management.make(`/api/workspaces/${id}/groups`, { name: 'design' })
+      const project = await management.make(`/api/workspaces/${id}/projects`, { name: 'web' })
+      const rule = { kind: 'limit.reached', workspace_id: id, percents: [50] }
+      await management.make('/api/alert-rules', { ...rule, scope_id: group.id })
+      await management.make('/api/alert-rules', { ...rule, scope_id: ada })
+      const day = { window: 'day', limit: '10.00' }
+      const put = await management.ask('PUT', `/api/projects/${project.id}/limits`, {
+        body: {
+          spend_limits: [
+            { subject: 'person', ...day },
+            { subject: 'group:design', ...day, models: 'acme/*' },
+            { subject: 'user', ...day },
+            { models: 'acme/*', window: '5h', limit: '10.00' },
+          ],
+        },
+      })
+      expect(put.status).toBe(200)
+      const [today, minute] = [
+        `day:${new Date(clock.now()).toISOString().slice(0, 10)}`,
+        Math.floor(clock.now() / 60_000),
+      ]
+      await database.transaction(async (sql) => {
+        for (const scope of [`person:${ada}`, `group:${group.id}?acme/*`, 'user:eu_1'])
+          await sql`INSERT INTO budgets (scope_id, time_window, spent, held) VALUES (${`${project.id}/${scope}`}, ${today}, ${6n * dollar}, 0)`
+        // Of these the first has left the window.
+        for (const [ago, amount] of [
+          [301, 5n],
+          [299, 3n],
+          [0, 5n],
+        ] as const)
+          await sql`INSERT INTO budget_minutes (scope_id, time_window, minute, spent, kept_until)
+          VALUES (${`${project.id}?acme/*`}, '5h', ${BigInt(minute - ago)}, ${amount * dollar}, ${BigInt(minute + 9999)})`
+      })
+      await detect(management)
+      await detect(management)
+      const reached = (await messages(management, id)).map((text) => text.replace(/ It resets.*/, '')).sort()
+      expect(reached).toEqual([
+        'Group "design" with acme/* has spent $6.00 of its limit in the project "web" of $10.00 a day (50 %).',
+        'Person ada@example.com has spent $6.00 of its limit in the project "web" of $10.00 a day (50 %).',
+        'The project "web" with acme/* has spent $8.00 of its limit of $10.00 in any 5h (75 %).',
+      ])
+    },
+  )
+
   storeTest('a spend limit raises its own percentages, those of a rule for one key too', async (management) => {
     const { database, clock } = management
     const id = await workspace(management, '100.00')
@@ -211,7 +261,7 @@ forEachEngine((engine) => {
         { kind: 'balance.low', below: '1' },
         { kind: 'limit.reached', percents: [80] },
       ]
-      const noKey = `There is no key, project or workspace ${key.id} in this workspace. Leave out \`scope_id\` to watch the limits of all of them.`
+      const noKey = `There is no key, project, workspace, person or group ${key.id} in this workspace. Leave out \`scope_id\` to watch the limits of all of them.`
       const percents = '`percents[1]` must be a whole number from 1 to 100.'
       const stranger = (email: string) =>
         `${email} has no role in this workspace. Invite the person first, or ask the operator to add the domain to \`alerts.email_domains\`.`

@@ -31,7 +31,7 @@ export const ruleRow = rowFormat({
   below: optional(amount),
   /** Of `percentRuleKinds` only: whole percentages, ascending. */
   percents: optional(json<readonly number[]>()),
-  /** The key, project or workspace whose limits are watched; undefined = all of them. */
+  /** The key, project or workspace whose limits are watched, or the person or group whom they limit; undefined = all of them. */
   scopeId: optional(text()),
   roles: json<readonly Role[]>(),
   /** In lower case. */
@@ -195,22 +195,33 @@ function checkThresholds({ kind, below, percents }: RuleInput): void {
   }
 }
 
-const scopeTables = { key: 'api_keys', prj: 'projects' } as const
+const scopeTables = { key: 'api_keys', prj: 'projects', grp: 'groups' } as const
+
+/** The workspaces to which the object belongs. */
+async function placesOf(sql: Sql, scopeId: string): Promise<readonly string[]> {
+  const prefix = (['key', 'prj', 'grp'] as const).find((each) => isId(each, scopeId))
+  const rows =
+    prefix !== undefined
+      ? await sql<{
+          place: string
+        }>`SELECT workspace_id AS place FROM ${sql(scopeTables[prefix])} WHERE id = ${scopeId}`
+      : isId('per', scopeId)
+        ? await sql<{
+            place: string
+          }>`SELECT COALESCE(workspace_id, '') AS place FROM members WHERE person_id = ${scopeId}`
+        : await sql<{ place: string }>`SELECT id AS place FROM workspaces WHERE id = ${scopeId}`
+  return rows.map(({ place }) => place)
+}
 
 async function checkScope(sql: Sql, { kind, scopeId, workspaceId }: RuleInput): Promise<void> {
   if (scopeId === undefined) return
   if (kind !== 'limit.reached') {
     throw invalidRequest(`\`scope_id\` is for rules of the kind limit.reached, not ${kind}.`, 'scope_id')
   }
-  const [prefix] = Object.keys(scopeTables).filter((each) => isId(each as 'key' | 'prj', scopeId))
-  const owner =
-    prefix === undefined
-      ? await sql<{ owner: string }>`SELECT id AS owner FROM workspaces WHERE id = ${scopeId}`
-      : await sql<{ owner: string }>`SELECT workspace_id AS owner
-          FROM ${sql(scopeTables[prefix as 'key' | 'prj'])} WHERE id = ${scopeId}`
-  if (owner[0] && (workspaceId === undefined || owner[0].owner === workspaceId)) return
+  const places = await placesOf(sql, scopeId)
+  if (workspaceId === undefined ? places.length > 0 : places.includes(workspaceId)) return
   const place = workspaceId === undefined ? '' : ' in this workspace'
-  const message = `There is no key, project or workspace ${scopeId.slice(0, 60)}${place}. Leave out \`scope_id\` to watch the limits of all of them.`
+  const message = `There is no key, project, workspace, person or group ${scopeId.slice(0, 60)}${place}. Leave out \`scope_id\` to watch the limits of all of them.`
   throw invalidRequest(message, 'scope_id')
 }
 

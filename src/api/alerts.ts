@@ -49,7 +49,9 @@ export const alertRuleSchema = z.object({
   scope_id: z
     .string()
     .nullable()
-    .describe('Of `limit.reached`: the key, project or workspace whose limits are watched; null = all of them.'),
+    .describe(
+      'Of `limit.reached`: the key, project or workspace whose limits are watched, or the person or group whom they limit; null = all of them.',
+    ),
   roles: z.array(z.enum(roles)).describe('Everyone with one of these roles gets an e-mail.'),
   emails: z.array(z.string()),
   webhooks: z.array(z.string()).describe('Their ids. A webhook also gets all alerts of its own `kinds`.'),
@@ -75,9 +77,11 @@ const ruleFields = {
       'Required for `limit.reached` and `bill.differs`. Of those that are reached, the highest one raises the alert.',
     ),
   scope_id: z
-    .string(must('the id of a key, project or workspace'))
+    .string(must('the id of a key, project, workspace, person or group'))
     .nullish()
-    .describe('For `limit.reached`: only the limits of this key, project or workspace. null = all of them.'),
+    .describe(
+      'For `limit.reached`: only the limits of this key, project or workspace, or those of this person or group. null = all of them.',
+    ),
   roles: z
     .array(z.enum(roles, must(`a list of ${roles.join(', ')}`)), must(`a list of ${roles.join(', ')}`))
     .optional()

@@ -33,6 +33,7 @@ import type { RequestRecord } from '../telemetry/request-record.ts'
 import { createFolding } from '../telemetry/request-stats.ts'
 import { createRetention } from '../telemetry/retention.ts'
 import { createGenerationKeys } from '../tenancy/idempotency.ts'
+import { finishRecount, pendingRecounts } from '../tenancy/limit-recounts.ts'
 import { createStoredResponses } from '../tenancy/stored-responses.ts'
 import { catalogItems } from './admin-view.ts'
 import type { Auth } from './auth.ts'
@@ -66,6 +67,10 @@ export async function createPipeline(deps: PipelineDependencies) {
     database,
     clock,
     failpoint: reach,
+    recounts: {
+      pending: () => pendingRecounts(database.sql),
+      finish: (recount) => database.transaction((sql) => finishRecount(sql, recount)),
+    },
     onFault: (what, error) => log.warn(what, errorFields(error)),
     onBroken(error) {
       log.error(

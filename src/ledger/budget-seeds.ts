@@ -33,6 +33,7 @@ import {
   windowEnd,
   windowStart,
 } from './budget.ts'
+import type { Recount, Recounts } from './ledger.ts'
 
 // A spend limit counts everything that its scope was charged in the window, also before the limit was set. The first hold
 // that names a budget without a counter waits until the counter contains those charges. Requests that were running at that
@@ -54,12 +55,15 @@ export interface BudgetSeedsOptions {
   readonly holdLifetimeMs: number
   /** False: every budget begins with nothing. */
   readonly seedsBudgets: boolean
+  readonly recounts?: Recounts | undefined
   /** The raise is durable. */
   onRaised?(name: BudgetName, by: bigint): void
 }
 
 /** A budget that was seeded while requests may have been running. */
 interface RecentSeed {
+  /** The key, project or workspace. */
+  readonly owner: string
   /** Reads the charges again. */
   readonly again: () => Promise<void>
   readonly seededMs: number
@@ -75,9 +79,11 @@ const passesMs = (holdLifetimeMs: number) => [
 ]
 
 export const seedRoundMs = 5000
+/** Every so many rounds: recounts of processes that have died, or of other ones that do not get on with them. */
+const pendingEveryRounds = 12
 
 export function createBudgetSeeds(options: BudgetSeedsOptions): BudgetSeeds {
-  const { database, clock, holdLifetimeMs, onRaised = () => {} } = options
+  const { database, clock, holdLifetimeMs, recounts, onRaised = () => {} } = options
   if (!options.seedsBudgets) {
     return {
       ensure: () => undefined,
@@ -91,6 +97,9 @@ export function createBudgetSeeds(options: BudgetSeedsOptions): BudgetSeeds {
   const recent = new Map<BudgetName, RecentSeed>()
   /** Recounts that failed. */
   const failed = new Map<string, () => Promise<void>>()
+  /** Recounts from the database that this process does too, by owner. */
+  const taken = new Map<string, Recount>()
+  let rounds = 0
 
   /** Those whose charges are only found in the log are counted when their limit is set. */
   const isKnown = (budget: Budget) =>
@@ -126,7 +135,7 @@ export function createBudgetSeeds(options: BudgetSeedsOptions): BudgetSeeds {
     }
     await again()
     const name = budgetName(fromLog ? `${owner}/` : owner, window)
-    recent.set(name, { again, seededMs: clock.monotonicMs(), passes: 0 })
+    recent.set(name, { owner, again, seededMs: clock.monotonicMs(), passes: 0 })
   }
   const ensureOne = (scopeId: string, window: string): Promise<boolean> => {
     const name = budgetName(scopeId, window)
@@ -163,6 +172,24 @@ export function createBudgetSeeds(options: BudgetSeedsOptions): BudgetSeeds {
     }
   }
 
+  const takePending = async (): Promise<void> => {
+    for (const pending of (await recounts?.pending()) ?? []) {
+      const { owner, limits, startsAt, setAt } = pending
+      if (taken.get(owner)?.setAt === setAt) continue
+      taken.set(owner, pending)
+      await recount(owner, limits, startsAt)
+    }
+  }
+  /** Those of which every pass is over. */
+  const finishTaken = async (): Promise<void> => {
+    const unfinished = new Set([...[...recent.values()].map(({ owner }) => owner), ...failed.keys()])
+    for (const [owner, one] of taken) {
+      if (unfinished.has(owner)) continue
+      await recounts?.finish(one)
+      taken.delete(owner)
+    }
+  }
+
   return {
     ensure(budgets = noBudgets) {
       if (budgets.every(isKnown)) return undefined
@@ -181,6 +208,8 @@ export function createBudgetSeeds(options: BudgetSeedsOptions): BudgetSeeds {
         if (++one.passes === times.length) recent.delete(name)
       }
       for (const again of failed.values()) await again()
+      if (rounds++ % pendingEveryRounds === 0) await takePending()
+      if (taken.size > 0) await finishTaken()
     },
   }
 }

@@ -5,7 +5,7 @@ import { type Failpoint, noFailpoint } from '../kernel/failpoint.ts'
 import { onTimer, yieldToEventLoop } from '../kernel/timers.ts'
 import type { Database } from '../store/database.ts'
 import { createEmbeddedLedger } from './embedded/embedded-ledger.ts'
-import { type Ledger, type Timers, usualHoldLifetimeMs } from './ledger.ts'
+import { type Ledger, type Recounts, type Timers, usualHoldLifetimeMs } from './ledger.ts'
 import { createSharedLedger } from './shared/shared-ledger.ts'
 
 const systemTimers: Timers = {
@@ -25,6 +25,7 @@ export interface CreateLedgerOptions {
   /** For tests. */
   readonly timers?: Timers
   readonly seedsBudgets?: boolean
+  readonly recounts?: Recounts | undefined
   readonly failpoint?: Failpoint
 }
 
@@ -37,6 +38,7 @@ export function createLedger({
   onBroken = () => {},
   timers = systemTimers,
   seedsBudgets = true,
+  recounts,
   failpoint: reach = noFailpoint,
 }: CreateLedgerOptions): Promise<Ledger> {
   const options = {
@@ -44,6 +46,7 @@ export function createLedger({
     clock,
     holdLifetimeMs,
     seedsBudgets,
+    recounts,
     onFault,
     onBroken,
     timers,

@@ -224,6 +224,20 @@ export interface Timers {
   every(milliseconds: number, work: () => Promise<unknown>): () => void
 }
 
+/** Spend limits that were set and whose earlier charges are not all counted yet. */
+export interface Recount {
+  readonly owner: string
+  readonly limits: readonly SpendLimit[]
+  readonly startsAt: number | undefined
+  /** Tells one setting of the owner's limits from the next. */
+  readonly setAt: number
+}
+
+export interface Recounts {
+  pending(): Promise<readonly Recount[]>
+  finish(recount: Recount): Promise<void>
+}
+
 export interface LedgerOptions {
   readonly database: Database
   readonly clock: Clock
@@ -240,6 +254,8 @@ export interface LedgerOptions {
   onBroken(error: unknown): void
   /** False only in tests: a spend limit then begins with nothing. */
   readonly seedsBudgets: boolean
+  /** Absent = a recount ends with its process. */
+  readonly recounts?: Recounts | undefined
   /** In [0, 1); spreads the retries of several processes. */
   random(): number
 }

@@ -157,6 +157,30 @@ forEachEngine((_, storeTest) => {
   })
 
   storeTest(
+    'a recount that its process did not finish is done by the next one, and then forgotten',
+    async ({ database }) => {
+      await using books = await openBooks(database)
+      await books.charge(30n, now - 4000)
+      const user = { subject: { kind: 'user' }, window: 'day', amount: 1n as Nano } as const
+      const pending = { owner: 'key_1', limits: [...limits, user], startsAt: undefined, setAt: now }
+      const left = [pending]
+      const recounts = { pending: async () => left, finish: async () => void left.pop() }
+      await using next = await openLedger(database, { recounts })
+      await next.timers.round()
+      expect((await next.ledger.budget('key_1', windowAt('day', now))).spent).toBe(30n as Nano)
+      expect(left).toEqual([pending])
+      // Requests that ran when the limits were set are over by the last of the passes.
+      for (let rounds = 0; rounds < 8; rounds++) {
+        next.clock.advance(30 * 60_000)
+        await next.timers.round()
+      }
+      expect(left).toEqual([])
+      expect((await next.ledger.budget('key_1', windowAt('day', now))).spent).toBe(30n as Nano)
+      await expectBooksRight(database)
+    },
+  )
+
+  storeTest(
     'adds charges in the next round if they could not be added when the second limit was set',
     async ({ database }) => {
       const faults = createFaults(database)

@@ -7,6 +7,7 @@ import { type SpendLimit, wholeSubject } from '../kernel/spend-limit.ts'
 import { createApiKey, createVerifier } from './api-key.ts'
 import { listAudit } from './audit.ts'
 import { getKey, insertKey } from './keys.ts'
+import { pendingRecounts } from './limit-recounts.ts'
 import { checkLimits, hasLimits, type Limits, limitsFromSql, limitsToSql, putLimits } from './limits.ts'
 import { getProject, getWorkspace, insertProject, insertWorkspace } from './workspaces.ts'
 
@@ -94,8 +95,11 @@ forEachEngine((_, storeTest) => {
       const put = (limits: Limits) => database.transaction((sql) => putLimits(sql, kind, ids[kind], limits, act))
       const stored = () => get[kind](database.sql, ids[kind])
       expect(await put(all)).toEqual(all)
+      const pending = { owner: ids[kind], limits: all.spend, startsAt: undefined, setAt: act.at }
+      expect(await pendingRecounts(database.sql)).toMatchObject([pending])
       expect(await stored()).toMatchObject({ limits: all })
       expect(await put({ tokensPerMinute: 5 })).toEqual({ tokensPerMinute: 5 })
+      expect(await pendingRecounts(database.sql)).toEqual([])
       expect(await stored()).toMatchObject({ limits: { tokensPerMinute: 5 } })
       expect((await refusalOf(put({ tokensPerMinute: 0 }))).facts.param).toBe('tokens_per_minute')
       expect(await put({})).toEqual({})

@@ -159,11 +159,6 @@ export function limitsConcerning(limits: Limits, whose: Pick<SpendFacts, 'person
   return Object.freeze({ ...limits, spend: Object.freeze(limits.spend.filter(concerns)) })
 }
 
-/** The spend limits of all requests of a key, project or workspace, by all models. */
-export function wholeSpendLimits({ spend = [] }: Limits): readonly SpendLimit[] {
-  return spend.filter(({ subject, models }) => subject.kind === 'all' && models === undefined)
-}
-
 // The fields of the management API in which a kind of subject and a period are one name.
 
 const shortPrefixes = { all: '', user: 'user_', tag: 'tag_' } as const
@@ -387,8 +382,18 @@ export async function putLimits(
   checkManager(kind, { managedBy: before.managed_by }, act)
   const stored = await withIds(sql, before.workspace_id, limits, limitsFromSql(before.limits))
   await sql`UPDATE ${sql(table)} SET limits = ${limitsToSql(stored)} WHERE id = ${id}`
+  await noteRecount(sql, id, stored, act.at)
   await appendAudit(sql, { ...act, action: 'limits.put', object: id, details: shownLimits(stored) })
   return stored
+}
+
+/** What was charged before has to be counted in them: `limit-recounts.ts`. */
+async function noteRecount(sql: Sql, owner: string, { spend = [] }: Limits, setAt: number): Promise<void> {
+  if (spend.length === 0) await sql`DELETE FROM limit_recounts WHERE owner = ${owner}`
+  else {
+    await sql`INSERT INTO limit_recounts (owner, set_at) VALUES (${owner}, ${BigInt(setAt)})
+      ON CONFLICT (owner) DO UPDATE SET set_at = excluded.set_at`
+  }
 }
 
 /** As they are stored: people and groups by id. */

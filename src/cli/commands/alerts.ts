@@ -49,7 +49,7 @@ const thresholdOptions = {
   percents: percentsOption,
   of: {
     value: 'ID',
-    help: 'for limit.reached: only the limits of this key, project or workspace',
+    help: 'for limit.reached: only the limits of this key, project, workspace, person or group',
     field: 'scope_id',
   },
 } as const

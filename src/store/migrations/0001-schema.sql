@@ -654,6 +654,15 @@ CREATE TABLE budget_minutes (
 );
 
 CREATE INDEX budget_minutes_kept ON budget_minutes (kept_until);
+CREATE INDEX budget_minutes_recent ON budget_minutes (minute);
+
+-- Whose limits were set, until everything that was charged before is counted in them: about 20 minutes. If the process that
+-- counts dies, another one or its next start counts again.
+CREATE TABLE limit_recounts (
+  -- The key, project or workspace.
+  owner TEXT PRIMARY KEY,
+  set_at BIGINT NOT NULL
+);
 
 CREATE TABLE idempotency (
   scope TEXT NOT NULL,
