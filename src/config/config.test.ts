@@ -119,6 +119,7 @@ test('uses defaults without a file or variables', () => {
     aliases: {},
     disabledProviders: [],
     bills: [],
+    policies: [],
     providers: [],
     models: [],
     providerKeys: {},

@@ -23,6 +23,7 @@ import {
   variables,
 } from './environment.ts'
 import { type FileReading, readConfigFile } from './file.ts'
+import type { PolicyEntry } from './policy-entry.ts'
 import type { SectionInputs } from './schema.ts'
 import {
   type MemberName,
@@ -53,6 +54,8 @@ export type Config = Readonly<SettingsConfig & EnvironmentSettings> & {
   readonly disabledProviders: readonly string[]
   /** Where providers' bills are read. */
   readonly bills: readonly BillEntry[]
+  /** Endpoints that may refuse requests. */
+  readonly policies: readonly PolicyEntry[]
   /** Absolute; where the file is, or would be looked for. */
   readonly configPath: string
   readonly configFileExists: boolean
@@ -193,6 +196,7 @@ const noFile: FileReading = {
     providers: [],
     models: [],
     bills: [],
+    policies: [],
   },
   faults: [],
   warnings: [],
@@ -278,6 +282,10 @@ export function shownSettings(config: Config, inputs: ConfigInputs): readonly Sh
     ...config.bills.map(({ provider, format, adminKey, source }) => {
       const value = [format, ...(adminKey === undefined ? [] : ['admin key set'])].join(', ')
       return { name: `bills.${provider}`, value, source }
+    }),
+    ...config.policies.map(({ id, url, mode, onFailure, source }) => {
+      const origin = URL.parse(url)?.origin ?? url
+      return { name: `policies.${id}`, value: [mode, `fails ${onFailure}`, origin].join(', '), source }
     }),
     ...config.models.map(({ id, routes, source }) => {
       const value = routes.map(({ providerId, upstreamModel }) => `${upstreamModel} at ${providerId}`).join(', ')

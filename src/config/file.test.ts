@@ -1,6 +1,7 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: references as files write them
 
 import { expect, test } from 'bun:test'
+import { Secret } from '../kernel/secret.ts'
 import { formatFault } from './document.ts'
 import type { Environment } from './environment.ts'
 import { addProvider, type FileReading, type Insertion, readConfigFile } from './file.ts'
@@ -119,6 +120,7 @@ test.each([
     aliases: {},
     disabledProviders: [],
     bills: [],
+    policies: [],
     providers: [],
     models: [],
   })
@@ -156,6 +158,41 @@ test.each([
   expect(faultsOf(keyed(reference), { ACME_KEY: 'canary', EMPTY: '' })).toEqual([
     `tollgate.yaml:5:14  providers[0].api_key  ${message}`,
   ])
+})
+
+const policySecret = `whsec_${Buffer.alloc(24, 1).toString('base64')}`
+
+test('reads a policy with its defaults', () => {
+  const text = `policies:\n  - { id: p, url: "http://127.0.0.1:1/x", secret: "\${P_SECRET}" }\n`
+  const { settings } = read(text, { P_SECRET: policySecret })
+  expect(settings?.policies).toEqual([
+    {
+      ...{ id: 'p', url: 'http://127.0.0.1:1/x', secret: new Secret(policySecret), timeoutMs: 1000 },
+      ...{ onFailure: 'closed', mode: 'enforce', images: 'digest', source: 'tollgate.yaml:2' },
+      ...{ workspaceId: undefined, projects: undefined, models: undefined },
+    },
+  ])
+  expect(settings?.policies[0]?.secret.reveal()).toBe(policySecret)
+})
+
+test.each([
+  ['secret: canary', 'secret  expected whsec_ followed by 24 to 64 bytes in base64'],
+  ['secret: whsec_Y2FuYXJ5', 'secret  expected whsec_ followed by 24 to 64 bytes in base64'],
+  ['timeout_ms: 10001', 'timeout_ms  expected at most 10000'],
+  ['on_failure: opne', 'on_failure  expected closed or open'],
+  ['mode: off', 'mode  expected enforce or watch'],
+  ['models: ["acme"]', "models[0]  expected a model's id (creator/model) or a pattern"],
+  ['projects: [web]', 'projects[0]  expected the id of a project (prj_…)'],
+  ['url: "ftp://a.example"', 'url  expected an address such as http://127.0.0.1:9000/check'],
+  ['url: "http://u:pw@a.example"', 'url  expected an address without a user, a password or #'],
+  ['header: x', 'header  unknown key "header"'],
+])('refuses a policy with %s', (member, fault) => {
+  const members = { id: 'id: p', url: 'url: "http://a.example"', secret: `secret: ${policySecret}` }
+  const all = Object.values({ ...members, [member.slice(0, member.indexOf(':'))]: member })
+  const faults = faultsOf(`policies:\n  - { ${all.join(', ')} }\n`)
+  expect(faults).toHaveLength(1)
+  expect(faults[0]).toContain(`policies[0].${fault}`)
+  expect(faults[0]).not.toContain('canary')
 })
 
 test('an address may contain variables', () => {

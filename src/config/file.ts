@@ -26,6 +26,7 @@ import {
   referencedVariables,
   resolveSecret,
 } from './environment.ts'
+import { type PolicyEntry, policyFromEntry, policySecretFault } from './policy-entry.ts'
 import { configFileSchema, type SectionInputs } from './schema.ts'
 import { bySection } from './settings.ts'
 
@@ -36,6 +37,7 @@ export interface FileSettings {
   readonly aliases: Readonly<Record<string, string>>
   readonly disabledProviders: readonly string[]
   readonly bills: readonly BillEntry[]
+  readonly policies: readonly PolicyEntry[]
 }
 
 export interface FileReading {
@@ -67,6 +69,7 @@ export function readConfigFile(text: string, inputs: FileInputs): FileReading {
     ...repeatedIds(document, root, 'providers'),
     ...repeatedIds(document, root, 'models'),
     ...repeatedIds(document, root, 'bills', 'provider'),
+    ...repeatedIds(document, root, 'policies'),
     ...unknownProviders(root, inputs.builtInProviderIds),
     ...wrongFallbacks(root, inputs.builtInModels),
   ]
@@ -86,6 +89,10 @@ export function readConfigFile(text: string, inputs: FileInputs): FileReading {
     bills: (checked.value.bills ?? []).map((entry, index) =>
       billFromEntry(entry, { adminKey: resolved.adminKeys.get(index), source: source(['bills', index]) }),
     ),
+    policies: (checked.value.policies ?? []).flatMap((entry, index) => {
+      const secret = resolved.policySecrets.get(index)
+      return secret ? [policyFromEntry(entry, { secret, source: source(['policies', index]) })] : []
+    }),
     models: (checked.value.models ?? []).flatMap((entry, index): readonly Model[] => {
       if ('routes' in entry) return [modelFromEntry(entry, source(['models', index]))]
       const builtIn = inputs.builtInModels.find(({ id }) => id === entry.id)
@@ -111,6 +118,8 @@ interface ResolvedReferences {
   readonly keys: ReadonlyMap<number, Secret>
   /** By position in `bills`. */
   readonly adminKeys: ReadonlyMap<number, Secret>
+  /** By position in `policies`. */
+  readonly policySecrets: ReadonlyMap<number, Secret>
   readonly faults: readonly SchemaFault[]
   readonly referenced: readonly string[]
 }
@@ -118,6 +127,7 @@ interface ResolvedReferences {
 function resolveReferences(root: unknown, context: ReferenceContext): ResolvedReferences {
   const keys = new Map<number, Secret>()
   const adminKeys = new Map<number, Secret>()
+  const policySecrets = new Map<number, Secret>()
   const faults: SchemaFault[] = []
   const referenced: string[] = []
   const resolveKey = (key: unknown, path: ConfigPath): Secret | undefined => {
@@ -132,6 +142,13 @@ function resolveReferences(root: unknown, context: ReferenceContext): ResolvedRe
     const secret = resolveKey(mapping(entry).admin_key, ['bills', index, 'admin_key'])
     if (secret) adminKeys.set(index, secret)
   }
+  for (const [index, entry] of entriesOf(root, 'policies').entries()) {
+    const path: ConfigPath = ['policies', index, 'secret']
+    const secret = resolveKey(mapping(entry).secret, path)
+    const fault = secret && policySecretFault(secret)
+    if (fault !== undefined) faults.push({ path, at: 'value', message: fault })
+    if (secret) policySecrets.set(index, secret)
+  }
   const providers = entriesOf(root, 'providers').map((entry, index) => {
     const { api_key: key, base_url: url } = mapping(entry)
     const secret = resolveKey(key, ['providers', index, 'api_key'])
@@ -145,7 +162,7 @@ function resolveReferences(root: unknown, context: ReferenceContext): ResolvedRe
     return { ...mapping(entry), base_url: 'http://unresolved.invalid' }
   })
   const replaced = providers.length === 0 ? root : { ...mapping(root), providers }
-  return { root: replaced, keys, adminKeys, faults, referenced }
+  return { root: replaced, keys, adminKeys, policySecrets, faults, referenced }
 }
 
 function referenceFault(path: ConfigPath, { fault, ...rest }: ReferenceFault): SchemaFault {
@@ -155,7 +172,7 @@ function referenceFault(path: ConfigPath, { fault, ...rest }: ReferenceFault): S
 function repeatedIds(
   document: ConfigDocument,
   root: unknown,
-  section: 'providers' | 'models' | 'bills',
+  section: 'providers' | 'models' | 'bills' | 'policies',
   name: 'id' | 'provider' = 'id',
 ): SchemaFault[] {
   const first = new Map<unknown, number>()

@@ -4,6 +4,7 @@ import { z } from 'zod'
 import { builtInChangeSchema, modelEntrySchema } from '../catalog/entry.ts'
 import { providerEntrySchema } from '../providers/entry.ts'
 import { billEntrySchema } from './bill-entry.ts'
+import { policyEntrySchema } from './policy-entry.ts'
 import { description, type SettingSection } from './setting.ts'
 import { bySection, type SectionName, sections } from './settings.ts'
 
@@ -40,6 +41,7 @@ export const configFileSchema = z.strictObject({
     .array(billEntrySchema)
     .nullish()
     .describe('Where the bills of providers are read, to compare them with what was recorded; one for each provider.'),
+  policies: z.array(policyEntrySchema).nullish().describe('Endpoints that may refuse requests.'),
   aliases: z
     .record(z.string().min(1), z.string().min(1))
     .nullish()

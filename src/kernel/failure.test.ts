@@ -30,6 +30,7 @@ interface Expected {
 
 const expected: Readonly<Record<FailureCode, Expected>> = {
   INVALID_REQUEST: row(400, 'INVALID_ARGUMENT', 'invalid_request_error'),
+  POLICY_BLOCKED: { ...row(400, 'INVALID_ARGUMENT', 'content_policy_violation'), messages: 'invalid_request_error' },
   UNAUTHORIZED: row(401, 'UNAUTHENTICATED', 'authentication_error'),
   INSUFFICIENT_BALANCE: { ...row(402, 'FAILED_PRECONDITION', 'insufficient_quota'), messages: 'billing_error' },
   FORBIDDEN: row(403, 'PERMISSION_DENIED', 'permission_error'),
@@ -46,6 +47,7 @@ const expected: Readonly<Record<FailureCode, Expected>> = {
   INTERNAL: { ...row(500, 'INTERNAL', 'api_error'), retried: true },
   OVERLOADED: { ...row(503, 'UNAVAILABLE', 'overloaded_error'), retried: true },
   UNAVAILABLE: { ...row(503, 'UNAVAILABLE', 'server_error'), messages: 'overloaded_error', retried: true },
+  POLICY_UNAVAILABLE: { ...row(503, 'UNAVAILABLE', 'server_error'), messages: 'overloaded_error', retried: true },
   STREAM_INTERRUPTED: row(undefined, 'INTERNAL', 'api_error'),
 }
 

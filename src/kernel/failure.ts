@@ -19,6 +19,7 @@ function row(status: number | undefined, geminiStatus: string, chatType: string,
 
 export const failureTable = {
   INVALID_REQUEST: row(400, 'INVALID_ARGUMENT', 'invalid_request_error'),
+  POLICY_BLOCKED: row(400, 'INVALID_ARGUMENT', 'content_policy_violation', 'invalid_request_error'),
   UNAUTHORIZED: row(401, 'UNAUTHENTICATED', 'authentication_error'),
   INSUFFICIENT_BALANCE: row(402, 'FAILED_PRECONDITION', 'insufficient_quota', 'billing_error'),
   FORBIDDEN: row(403, 'PERMISSION_DENIED', 'permission_error'),
@@ -31,6 +32,7 @@ export const failureTable = {
   INTERNAL: row(500, 'INTERNAL', 'api_error'),
   OVERLOADED: row(503, 'UNAVAILABLE', 'overloaded_error'),
   UNAVAILABLE: row(503, 'UNAVAILABLE', 'server_error', 'overloaded_error'),
+  POLICY_UNAVAILABLE: row(503, 'UNAVAILABLE', 'server_error', 'overloaded_error'),
   STREAM_INTERRUPTED: row(undefined, 'INTERNAL', 'api_error'),
 } as const
 

@@ -10,11 +10,14 @@ import type { Caller } from '../tenancy/caller.ts'
 import { type AdmitDependencies, admitOther } from './admit.ts'
 import { isStrict } from './answer.ts'
 import type { LimitUse } from './budgets.ts'
+import { type CheckPoliciesDependencies, checkPolicies } from './check-policies.ts'
 import { type PlaceHoldDependencies, placeHold } from './place-hold.ts'
 import { modelNote, noOtherModel, slowedDown } from './spend-refusals.ts'
 import { type Admitted, type Held, Refusal } from './stages.ts'
 
-export interface AtLimitsDependencies extends AdmitDependencies, PlaceHoldDependencies {}
+export interface AtLimitsDependencies extends AdmitDependencies, CheckPoliciesDependencies, PlaceHoldDependencies {
+  readonly settings: AdmitDependencies['settings'] & CheckPoliciesDependencies['settings']
+}
 
 /** A strict caller gets the model that it asked for, or the refusal. */
 export async function holdWithinLimits(deps: AtLimitsDependencies, admitted: Admitted): Promise<Held | Refusal> {
@@ -33,7 +36,10 @@ export async function holdWithinLimits(deps: AtLimitsDependencies, admitted: Adm
     record.notes.push(modelNote(admitted.caller, reached, current.model.id))
     record.requestedModel = admitted.model.id
     const warning = { code: `model_by_spend_limit=${other.model.id}`, field: '/model' }
-    current = { ...other, warnings: [...admitted.warnings, warning] }
+    // Another model may have other policies.
+    const checked = await checkPolicies(deps, { ...other, warnings: [...admitted.warnings, warning] })
+    if (checked instanceof Refusal) return checked
+    current = checked
   }
 }
 

@@ -12,6 +12,7 @@ import type { Candidate } from '../routing/plan.ts'
 import { readResponseBody } from '../wire/read-body.ts'
 import { admit } from './admit.ts'
 import { Answer, answerHeaders } from './answer.ts'
+import { checkPolicies } from './check-policies.ts'
 import { AttemptDeadline } from './deadline.ts'
 import { countTokensInChunks } from './estimate.ts'
 import { Exchange } from './exchange.ts'
@@ -38,6 +39,9 @@ export function createCountTokens(deps: RunDependencies): RunRequest {
       if (admitted instanceof Refusal) return endRefused(deps, exchange, admitted)
       const able = admitted.plan.ordered.filter(({ dialect }) => dialect.id === surface.id)
       if (upstreamPath === undefined || able.length === 0) return await answerEstimate(admitted)
+      const hasPolicies = deps.settings.current.policies.length > 0
+      const checked = hasPolicies ? await checkPolicies(deps, admitted) : admitted
+      if (checked instanceof Refusal) return endRefused(deps, exchange, checked)
       const outcome = await attemptEachOnce(deps, { ...admitted.plan, ordered: able }, (candidate) =>
         countAt(candidate, admitted, upstreamPath),
       )

@@ -65,6 +65,7 @@ const deps: RunDependencies = {
       bodyBytesMax: 1000,
       storeResponses: false,
       endUsers: 'hashed',
+      policies: [],
       sessions: { cacheMarks: true, keepReasoning: true },
       retries: { attempts: 3, backoffMs: 0, totalMs: 8000, unavailableStatus: 404 },
     },

@@ -5,6 +5,7 @@
 //   admit            Exchange                     Admitted      whose it is, its Content, the routes that may serve it
 //   claimKey         Admitted                     the stored answer, if the request has run before and its answer was kept;
 //                                                 otherwise sets the key of the Exchange
+//   checkPolicies    Admitted                     Admitted      with a warning for each policy that could not judge it
 //   holdWithinLimits Admitted                     Held          kept reasoning is in the Content, and the cost is reserved by a
 //                                                               Hold: perhaps after a wait for others, or of another model
 //                                                               that a spend limit names (its own Admitted)
@@ -38,6 +39,7 @@ import { Answer, type AnswerHeaders, answerHeaders, failureAnswer, streamHeaders
 import { holdWithinLimits } from './at-limits.ts'
 import type { OpenStream, Reply } from './attempt.ts'
 import { type AttemptRoutesDependencies, attemptRoutes, warningsOf } from './attempt-routes.ts'
+import { type CheckPoliciesDependencies, checkPolicies } from './check-policies.ts'
 import { claimKey, confirmKey, replayHeaders } from './claim-key.ts'
 import type { ClientRequest } from './client-request.ts'
 import { earlyHeadersMs, untilDeadline } from './deadline.ts'
@@ -71,7 +73,9 @@ export interface RunDependencies
     AttemptRoutesDependencies,
     StreamDependencies,
     SettleReplyDependencies {
-  readonly settings: AdmitDependencies['settings'] & AttemptRoutesDependencies['settings']
+  readonly settings: AdmitDependencies['settings'] &
+    CheckPoliciesDependencies['settings'] &
+    AttemptRoutesDependencies['settings']
   readonly health: Health
   readonly retryBudget: CallBudget
   readonly sticky: StickyRoutes
@@ -113,7 +117,10 @@ export function createRunRequest(
       if (stored instanceof Refusal) return endRefused(deps, exchange, stored)
       if (stored) return answerStored(exchange, stored)
 
-      const held: Held | Refusal = await holdWithinLimits(deps, admitted)
+      const hasPolicies = deps.settings.current.policies.length > 0
+      const checked: Admitted | Refusal = hasPolicies ? await checkPolicies(deps, admitted) : admitted
+      if (checked instanceof Refusal) return endRefused(deps, exchange, checked)
+      const held: Held | Refusal = await holdWithinLimits(deps, checked)
       if (held instanceof Refusal) return endRefused(deps, exchange, held)
       const overtaken = exchange.key && (await confirmKey(idempotencyKeys, exchange.key, held))
       if (overtaken) return endRefused(deps, exchange, overtaken)
@@ -121,7 +128,7 @@ export function createRunRequest(
       if (exchange.clientGone.aborted) return endClientLeft(deps, exchange)
 
       const replying: Promise<Reply | NoReply> = attemptRoutes(deps, held)
-      return admitted.envelope.stream ? await answerStreamed(held, replying) : await answerWhole(held, replying)
+      return checked.envelope.stream ? await answerStreamed(held, replying) : await answerWhole(held, replying)
     } catch (error) {
       return endWithError(deps, exchange, deps.onDefect(error, exchange.record.id))
     }

@@ -92,10 +92,12 @@ export function createRequestMetrics(registry: MetricRegistry): ObserveRequest {
     costs: counter('cost_usd_total', 'What requests were charged.', ['model', 'provider', 'project'], { perUnit: 1e9 }),
     attempts: counter('upstream_attempts_total', 'Upstream calls by how they ended: ok, the status, or the class of the failure.', ['provider', 'outcome']),
     warnings: counter('translation_warnings_total', 'Fields that a translation dropped or approximated.', ['field'], { seriesMax: fieldsMax }),
+    policyChecks: counter('policy_checks_total', 'Questions to policies by what they said; failed: no verdict.', ['policy', 'moment', 'outcome']),
+    policyTimes: histogram('policy_check_seconds', 'How long policies took to answer, from memory or not.', overheadBounds, { labels: ['policy'], seriesMax: timedSeriesMax }),
     implausible: counter('implausible_usage_total', 'Requests whose provider reported usage that cannot be true, by the count that was replaced by an estimate.', ['model', 'provider', 'count']),
   }
   const { requests, failures, rejections, durations, firstTokens, overheads } = metrics
-  const { tokens, costs, attempts, warnings, implausible } = metrics
+  const { tokens, costs, attempts, warnings, implausible, policyChecks, policyTimes } = metrics
   const kinds = wholeBuckets.map(({ bucket, count }) => ({ count, counter: tokens.find(bucket) }))
 
   const observeTimes = (record: RequestRecord, model: string, provider: string) => {
@@ -119,6 +121,10 @@ export function createRequestMetrics(registry: MetricRegistry): ObserveRequest {
     if (usage) for (const { count, counter } of kinds) counter.add(usage[count] ?? 0)
     if (charge !== undefined) costs.find(model, provider, project).add(Number(charge))
     for (const attempt of record.attempts) attempts.find(attempt.provider, attempt.outcome).add(1)
+    for (const { policy, moment, outcome, ms } of record.policies) {
+      policyChecks.find(policy, moment, outcome).add(1)
+      policyTimes.find(policy).observe(ms / 1000)
+    }
     if (odd) implausible.find(model, provider, odd.count).add(1)
     for (const warning of record.warnings) warnings.find(warnedField(warning)).add(1)
   }

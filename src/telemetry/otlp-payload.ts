@@ -47,7 +47,7 @@ function unixNanos(epochMs: number, offsetMs = 0): string {
   return String(BigInt(epochMs) * 1_000_000n + BigInt(Math.round(offsetMs * 1_000_000)))
 }
 
-// Traces: one span for the request, and one below it for each attempt.
+// Traces: one span for the request, and below it one for each policy that was asked and one for each attempt.
 
 export interface TracedRequest {
   readonly record: RequestRecord
@@ -70,7 +70,7 @@ export function tracesPayload(requests: readonly TracedRequest[], sender: Sender
 }
 
 export function requestSpans(request: TracedRequest, randomBytes: RandomBytes): readonly Span[] {
-  return [requestSpan(request), ...attemptSpans(request, randomBytes)]
+  return [requestSpan(request), ...policySpans(request, randomBytes), ...attemptSpans(request, randomBytes)]
 }
 
 function operationOf(record: RequestRecord): string {
@@ -168,6 +168,24 @@ function attemptSpans({ record, trace }: TracedRequest, randomBytes: RandomBytes
       status: statusOf(!isOk),
     }
   })
+}
+
+function policySpans({ record, trace }: TracedRequest, randomBytes: RandomBytes): readonly Span[] {
+  return record.policies.map(({ policy, moment, outcome, startMs, ms }) => ({
+    traceId: trace.traceId,
+    spanId: hex(randomBytes(8)),
+    parentSpanId: trace.spanId,
+    name: `policy ${policy}`,
+    kind: client,
+    startTimeUnixNano: unixNanos(record.startedAt, startMs),
+    endTimeUnixNano: unixNanos(record.startedAt, startMs + ms),
+    attributes: attributes({
+      'tollgate.policy.id': policy,
+      'tollgate.policy.moment': moment,
+      'tollgate.policy.outcome': outcome,
+    }),
+    status: statusOf(outcome === 'failed'),
+  }))
 }
 
 export function hex(bytes: Uint8Array): string {

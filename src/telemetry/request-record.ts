@@ -48,6 +48,17 @@ export interface CandidateRecord {
 /** Why the candidate of a plan with one route is in it. */
 export const onlyRoute = 'the only route'
 
+/** One question to a policy of the operator. */
+export interface PolicyCheck {
+  /** The policy's id. */
+  readonly policy: string
+  readonly moment: 'request' | 'answer'
+  readonly outcome: 'allowed' | 'blocked' | 'failed'
+  /** When it began, in milliseconds after the request. */
+  readonly startMs: number
+  readonly ms: number
+}
+
 /** The owner of the request. */
 export interface RecordedCaller {
   readonly keyId: KeyId
@@ -92,8 +103,10 @@ export class RequestRecord {
   lane: 'bytes' | 'translation' | undefined
   /** Codes of what the translation dropped or approximated. */
   warnings: readonly string[] = noList
-  /** Oddities of the provider's reply, and how they were handled. */
+  /** Oddities of the provider's reply, and how they were handled; what policies said. */
   notes: string[] = []
+  /** For metrics and traces; the notes say the same. */
+  policies: readonly PolicyCheck[] = noList
   stream = false
   usage: Usage | undefined
   /** The first count that was not billed as reported. A note has the numbers. */
@@ -127,7 +140,7 @@ export class RequestRecord {
   totalMs = 0
   /** The part of `totalMs` spent waiting for the charge to become durable. The end of an answer waits for that. */
   settleMs = 0
-  /** The part of `totalMs` spent waiting for providers. */
+  /** The part of `totalMs` spent waiting for providers and policies. */
   waitedMs = 0
   /** The limit that refused it, such as `key requests`. */
   limitSource: string | undefined
@@ -222,7 +235,7 @@ function rounded(milliseconds: number): number {
 /** Fields that have other columns, or are only in the log line or in metrics. */
 type NotLogged =
   | ('surface' | 'caller' | 'implausible' | 'chargeUsd' | 'balance')
-  | ('cacheSaved' | 'settleMs' | 'waitedMs' | 'limitSource' | 'trace')
+  | ('cacheSaved' | 'settleMs' | 'waitedMs' | 'limitSource' | 'trace' | 'policies')
 
 /** A record as it was stored. */
 export interface LoggedRequest

@@ -104,6 +104,27 @@ test('reports errors of the file by line and field, and still checks the rest', 
   expect(of('clock')).toHaveLength(1)
 })
 
+test('asks each policy about a harmless request', async () => {
+  await using endpoint = Bun.serve({
+    hostname: '127.0.0.1',
+    port: 0,
+    fetch: ({ url }) => Response.json({ decision: url.endsWith('/allow') ? 'allow' : 'block' }),
+  })
+  const secret = `whsec_${Buffer.alloc(24, 1).toString('base64')}`
+  const policy = (id: string, url: string) => `  - { id: ${id}, url: "${url}", secret: ${secret} }\n`
+  const at = `http://127.0.0.1:${endpoint.port}`
+  const entries = [policy('good', `${at}/allow`), policy('strict', `${at}/`), policy('down', 'http://127.0.0.1:1/')]
+  const { of, out } = await findings(createFolder(`policies:\n${entries.join('')}`), {
+    TOLLGATE_PORT: String(freePort()),
+  })
+  expect(of('policy').map(({ what, verdict }) => `${verdict}: ${what}`)).toEqual([
+    'ok: good (tollgate.yaml:2, enforce, fails closed) answers',
+    'note: strict (tollgate.yaml:3, enforce, fails closed) blocks even a harmless request',
+    'wrong: down (tollgate.yaml:4, enforce, fails closed) gives no verdict: its connection failed',
+  ])
+  expect(out).not.toContain(secret)
+})
+
 test('tests each provider key, finds wrong ones and shows none', async () => {
   await using provider = startProvider()
   const at = (id: string, path: string, key: string, dialect = 'openai-chat') =>

@@ -1,4 +1,4 @@
-// `tollgate doctor`: checks the configuration, the machine, the database, the providers and the running gateway. Every
+// `tollgate doctor`: checks the configuration, the machine, the database, the providers, the policies and the running gateway. Every
 // finding ends in "ok" or in what to do.
 
 import { accessSync, constants, readdirSync, readFileSync, statSync } from 'node:fs'
@@ -11,7 +11,9 @@ import { formatFault } from '../../config/document.ts'
 import { type Environment, setProxyVariables, variable } from '../../config/environment.ts'
 import { dialects } from '../../dialects/registry.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
+import { createId } from '../../kernel/ids.ts'
 import { Secret } from '../../kernel/secret.ts'
+import { PolicyEndpoint } from '../../pipeline/policy-endpoint.ts'
 import { cloudOf } from '../../providers/cloud-identities.ts'
 import { builtInProviders } from '../../providers/data/built-in.ts'
 import { findLocalServers } from '../../providers/local.ts'
@@ -34,8 +36,8 @@ export const doctorCommand: CommandDefinition = {
   isLocal: true,
   summary: 'checks settings, data, database, clock, port, provider keys and what a client would see',
   details: `Each line ends in "ok" or in what to do; exits with 1 if something is wrong. Provider keys are tested with a call that
-generates nothing and costs nothing; --offline skips those. No key is shown.`,
-  options: { offline: { help: 'do not call providers' } },
+generates nothing and costs nothing, and policies with a harmless request; --offline skips both. No key is shown.`,
+  options: { offline: { help: 'do not call providers and policies' } },
   examples: ['tollgate doctor', 'tollgate doctor --json'],
   async run(context) {
     const findings = await examine(context)
@@ -54,9 +56,10 @@ async function examine(context: CommandContext): Promise<readonly Finding[]> {
   const { inputs, settings, clock, isSet } = context
   const loaded = loadConfig(inputs)
   const config = 'faults' in loaded ? undefined : loaded.config
-  const [store, providers, local, gateway] = await Promise.all([
+  const [store, providers, policies, local, gateway] = await Promise.all([
     config && checkDatabase(config, await tryTo(Promise.try(readMasterSecrets, context)), clock.now()),
     config && !isSet('offline') ? checkProviders(config, clock) : undefined,
+    config && !isSet('offline') ? checkEachPolicy(config, clock) : [],
     config ? checkLocalServers(config) : [],
     checkGateway(settings, config),
   ])
@@ -75,6 +78,7 @@ async function examine(context: CommandContext): Promise<readonly Finding[]> {
     checkClock({ now: clock.now(), dated: providers?.dated, newestRow: store?.newestRow }),
     ...checkProxy(inputs.env),
     ...(providers?.findings ?? []),
+    ...policies,
     ...local,
     ...gateway,
   ]
@@ -345,6 +349,38 @@ function findingOf({ id, source, endpoints, apiKey }: Provider, { verdict, statu
       return found('wrong', `cannot be reached at ${host} (${why})`, 'check the network, the proxy and its base_url')
     }
   }
+}
+
+/** Asks each policy about a harmless request. */
+function checkEachPolicy({ policies }: Config, clock: Clock): Promise<readonly Finding[]> {
+  const turns = [{ role: 'user', content: [{ type: 'text', text: 'Hello from tollgate doctor.' }] }]
+  const data = { ...samplePolicyFacts, conversation: { system: [], turns, tools: [] }, other: [] }
+  return Promise.all(
+    policies.map(async (policy): Promise<Finding> => {
+      const { id, source, mode, onFailure } = policy
+      const name = `${id} (${source}, ${mode}, fails ${onFailure})`
+      const verdict = await new PolicyEndpoint(policy, clock).check('request.check', createId('req'), data)
+      switch (verdict.kind) {
+        case 'allowed':
+          return ok('policy', `${name} answers`)
+        case 'blocked':
+          return note('policy', `${name} blocks even a harmless request`, 'check that it means to')
+        case 'failed':
+          return wrong('policy', `${name} gives no verdict: ${verdict.why}`, `start it, or correct ${source}`)
+      }
+    }),
+  )
+}
+
+/** In the form of a request; none of these exists. */
+const samplePolicyFacts = {
+  workspace: 'ws_doctor',
+  project: 'prj_doctor',
+  key: 'key_doctor',
+  end_user: null,
+  surface: 'chat',
+  model: 'tollgate/doctor',
+  stream: false,
 }
 
 /** Model servers on this machine. */
