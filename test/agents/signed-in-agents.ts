@@ -73,14 +73,14 @@ export async function trySignedIn(agent: RealAgent, folder: string): Promise<Tri
 }
 
 /** The stored token looks as if it expires in a second, so that whoever needs one next refreshes it. */
-function expireToken(home: string): void {
+export function expireToken(home: string): void {
   const entries = join(home, '.config/tollgate/sign-ins')
   const file = join(entries, readdirSync(entries).find((name) => name.endsWith('.json')) ?? '')
   const entry = JSON.parse(readFileSync(file, 'utf8'))
   writeFileSync(file, JSON.stringify({ ...entry, access_expires_at: new Date(Date.now() + 1000).toISOString() }))
 }
 
-async function startProxy(port: string, env: Readonly<Record<string, string>>): Promise<Bun.Subprocess> {
+export async function startProxy(port: string, env: Readonly<Record<string, string>>): Promise<Bun.Subprocess> {
   const child = Bun.spawn([...gatewayCommand(), 'proxy', '--port', port], { env, stdio: ['ignore', 'pipe', 'inherit'] })
   // It prints one line, when it listens.
   const { done } = await child.stdout.getReader().read()
