@@ -16,6 +16,7 @@ import { createManagedSettingsRoute } from './http/managed-settings.ts'
 import { createModelInfoRoute, createModelsRoute } from './http/models.ts'
 import { createClientAddresses } from './http/request.ts'
 import { refuse } from './http/responses.ts'
+import { createOpenSocket } from './http/responses-socket.ts'
 import { createShedding, memoryLimit } from './http/shedding.ts'
 import { createSpendRoute } from './http/spend.ts'
 import { createStoredResponsesRoute } from './http/stored-responses.ts'
@@ -80,6 +81,8 @@ const idleSeconds = 60
 
 /** The share of the memory for bodies that are being received; requests are shed long before all of it is in use. */
 const bodiesShare = 0.25
+/** What the WebSockets may remember of their last responses, as a share of the memory. */
+const rememberedShare = 0.05
 
 /** Throws a StartRefusal for what the operator can mend. */
 export async function startApp(deps: AppDependencies): Promise<App> {
@@ -214,6 +217,11 @@ function createRoutes({ source, clock, auth, pipeline, admin, ...http }: RoutesI
     countTokens: pipeline.countTokens,
     compact: pipeline.compact,
     embed: pipeline.embed,
+    openSocket: createOpenSocket({
+      ...{ authenticate, clock, settings: source, addressOf: http.addressOf },
+      ...{ generate: pipeline.generate, warmUp: pipeline.warmUp },
+      rememberedMax: memoryLimit() * rememberedShare,
+    }),
     models: createModelsRoute(listing),
     modelInfo: createModelInfoRoute(listing),
     spend: createSpendRoute({ authenticate, ledger, clock }),

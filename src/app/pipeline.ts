@@ -20,6 +20,7 @@ import { Rooms } from '../pipeline/rooms.ts'
 import { createRunRequest } from '../pipeline/run.ts'
 import { createCacheKeys, createContentTags } from '../pipeline/session.ts'
 import { PendingSettlements } from '../pipeline/stream.ts'
+import { createWarmUp } from '../pipeline/warm-up.ts'
 import { strayCounts } from '../providers/connection-pool.ts'
 import { createSandboxTransport } from '../providers/sandbox/transport.ts'
 import { type CallBudget, createHedgeBudget, createRetryBudget } from '../routing/failover.ts'
@@ -150,6 +151,7 @@ export async function createPipeline(deps: PipelineDependencies) {
       assert(embeddings, 'only a dialect with embeddings has this path')
       return embeddings.readEnvelope
     }),
+    warmUp: createWarmUp(shared),
     storedResponses,
     ledger,
     requests,

@@ -50,8 +50,8 @@ export interface StoredConversation {
 export interface ResponseStorage {
   /** The response that a body continues; undefined = none. Judges nothing else. */
   previousId(body: Uint8Array<ArrayBuffer>): string | undefined
-  /** The body with that conversation before its own input. */
-  continueFrom(body: Uint8Array<ArrayBuffer>, stored: StoredConversation): Uint8Array<ArrayBuffer>
+  /** The body with that conversation before its own input. Refuses results of calls that the conversation does not have. */
+  continueFrom(body: Uint8Array<ArrayBuffer>, stored: StoredConversation): Uint8Array<ArrayBuffer> | Failure
   /** The text of the caller's first message, which is the same in every turn of a conversation. */
   opening(sent: Pick<SentRequest, 'members'>): string
   /** The references in the input to items of earlier responses; undefined = there are none. */
@@ -72,6 +72,27 @@ export interface ItemReferences extends Pick<SentRequest, 'members'> {
   resolve(items: readonly string[]): Uint8Array<ArrayBuffer>
 }
 
+/** One message of a client on a WebSocket. */
+export interface Turn {
+  /** Of a streamed request. */
+  readonly body: Uint8Array<ArrayBuffer>
+  /** The response that it continues. */
+  readonly previousId: string | undefined
+  /** Nothing is generated: later turns continue it. */
+  readonly isWarmUp: boolean
+}
+
+/** For an API that is also served over WebSockets. */
+export interface Turns {
+  read(message: string): Turn | Failure
+  /** The message for the data of an event of the stream; undefined = there is none. */
+  eventIn(data: string): string | undefined
+  /** The message in place of an error response. */
+  renderError(status: number, headers: Readonly<Record<string, string>>, body: Uint8Array): string
+  /** The last message on a connection that is too old for another turn. */
+  tooOld(): string
+}
+
 /** A dialect that callers can use too. */
 export interface Dialect extends UpstreamDialect {
   /**
@@ -86,6 +107,8 @@ export interface Dialect extends UpstreamDialect {
   readCompaction?(body: Uint8Array<ArrayBuffer>, headers: RequestHeaders, url?: string): SentRequest | Failure
   /** Set if responses can be stored. */
   readonly storage?: ResponseStorage
+  /** Set if callers can also use WebSockets. */
+  readonly turns?: Turns
   /** The parts of a body that are the same in every turn of a conversation and identify it. */
   conversationSpans(sent: SentRequest): readonly JsonSpan[]
   editRequest(sent: SentRequest, edits: RequestEdits): EditedRequest

@@ -19,6 +19,7 @@ const dependencies: HandlerDependencies = {
   countTokens: defect,
   compact: defect,
   embed: defect,
+  openSocket: defect,
   models: defect,
   modelInfo: defect,
   spend: defect,

@@ -17,22 +17,18 @@ import { metricsPath } from './metrics.ts'
 import { type StripePayments, webhookPath } from './payments/stripe.ts'
 import { isPlainPath, segmentsMax } from './request.ts'
 import { refuse, wrongMethod } from './responses.ts'
+import type { OpenSocket } from './responses-socket.ts'
+import type { ConnectionControl } from './server/incoming-request.ts'
+import { isHandshake } from './server/web-socket.ts'
 import { spendPath } from './spend.ts'
-
-/** The part of the server that the handler needs. */
-export interface ConnectionControl {
-  /** The number of requests that have arrived completely and are being answered. */
-  readonly pendingRequests: number
-  /** How long the connection may be silent from now on; 0 = for ever. */
-  timeout(seconds: number): void
-  close(): void
-}
 
 export interface HandlerDependencies {
   readonly generate: RunRequest
   readonly countTokens: RunRequest
   readonly compact: RunRequest
   readonly embed: RunRequest
+  /** Makes the connection of a request a WebSocket, whose messages are generations. */
+  readonly openSocket: OpenSocket
   /** Serves the list of models, or one of them; `encodedId` is empty for the list. */
   models(request: ClientRequest, surface: Dialect, address: string | undefined, encodedId: string): Promise<Answer>
   /** Serves GET /v1/model/info. */
@@ -136,17 +132,28 @@ function createServe(deps: HandlerDependencies): PathHandler {
       return refuse(surface, deps.onDefect(error, id), id)
     }
   }
+  const busy = (socket: ConnectionControl) =>
+    shutdown.phase === 'draining' ? shuttingDown() : deps.overloaded?.(socket.pendingRequests)
+  const openSocket = (request: ClientRequest, surface: Dialect, path: string, socket: ConnectionControl) => {
+    if (!surface.turns || request.method !== 'GET' || request.body || !isHandshake(request.headers))
+      return useHttp(surface)
+    // A client that connects now would have to connect again in a moment.
+    if (shutdown.phase === 'leaving') return withClose(refuse(surface, shuttingDown()))
+    const control = { refusal: () => busy(socket), drop: () => socket.close() }
+    return guard(surface, () => deps.openSocket(request, surface, hideKeys(path), control))
+  }
   /** Handles POST for one operation of a surface. */
   const operationHandler =
-    (run: RunRequest, surface: Dialect): PathHandler =>
+    (operation: Operation, surface: Dialect): PathHandler =>
     (request, path, socket) => {
       if (request.method !== 'POST') {
-        return isWebSocket(request) ? useHttp(surface) : refuse(surface, wrongMethod(request.method, 'POST'))
+        if (!isWebSocket(request)) return refuse(surface, wrongMethod(request.method, 'POST'))
+        return operation === 'generate' ? openSocket(request, surface, path, socket) : useHttp(surface)
       }
-      const refusal = shutdown.phase === 'draining' ? shuttingDown() : deps.overloaded?.(socket.pendingRequests)
+      const refusal = busy(socket)
       if (refusal) return withClose(refuse(surface, refusal))
       // A key can stand in place of the model that some paths name.
-      return run(request, surface, hideKeys(path), new PipelineConnection(request, socket, deps))
+      return deps[operation](request, surface, hideKeys(path), new PipelineConnection(request, socket, deps))
     }
   const routes: Record<string, PathHandler> = {
     '/healthz': () => plainText(200, 'ok'),
@@ -155,11 +162,11 @@ function createServe(deps: HandlerDependencies): PathHandler {
   for (const { dialect, paths } of surfaceList) {
     for (const operation of operations) {
       const path = paths?.[operation]
-      if (path !== undefined) routes[path] = operationHandler(deps[operation], dialect)
+      if (path !== undefined) routes[path] = operationHandler(operation, dialect)
     }
   }
   const serveModelPath = (surface: Dialect, { encodedModel, operation }: ModelPath): PathHandler => {
-    if (operation) return operationHandler(deps[operation], surface)
+    if (operation) return operationHandler(operation, surface)
     return (request, path) =>
       request.method === 'GET'
         ? guard(surface, () => deps.models(request, surface, addressOf(request), encodedModel))
@@ -227,14 +234,19 @@ function toCatalog(): Answer {
   return new Answer(303, { location: '/' })
 }
 
-/** Codex asks for a WebSocket first and uses HTTP for the rest of its session after this answer. */
+/** Codex, set up for WebSockets, uses HTTP for the rest of its session after this answer. */
 function useHttp(surface: Dialect): Answer {
-  const { headers, body } = refuse(surface, invalidRequest('This path is served over HTTP only. Send a POST request.'))
+  const { headers, body } = refuse(
+    surface,
+    invalidRequest('This is not a WebSocket handshake, or the path is served over HTTP only. Send a POST request.'),
+  )
   return new Answer(426, headers, body)
 }
 
-function isWebSocket(request: ClientRequest): boolean {
-  return request.headers.get('upgrade')?.toLowerCase() === 'websocket'
+/** A proxy may have removed the headers of the handshake. */
+function isWebSocket({ headers }: ClientRequest): boolean {
+  const isAsked = headers.get('openai-beta')?.includes('responses_websockets')
+  return isAsked || headers.get('upgrade')?.toLowerCase() === 'websocket'
 }
 
 function readiness(unready: Failure | undefined, degraded: string | undefined): Answer {

@@ -111,21 +111,34 @@ function withoutPort(entry: string): string {
   return bracketed ?? dotted ?? entry
 }
 
-export interface CallerDependencies {
+export interface AuthenticateDependencies {
   authenticate(headers: RequestHeaders): Caller | Failure | Promise<Caller | Failure>
+}
+
+export interface CallerDependencies extends AuthenticateDependencies {
   readonly limiter: Limiter
 }
 
-/** Authenticates the caller of a free request, which counts as a request without tokens. */
-export async function admitCaller(
-  { authenticate, limiter }: CallerDependencies,
+/** Authenticates a caller at an address that its key allows. */
+export async function identifyCaller(
+  { authenticate }: AuthenticateDependencies,
   request: ClientRequest,
   address: string | undefined,
 ): Promise<Caller | Failure> {
   const caller = await authenticate(request.headers)
   if (caller instanceof Failure) return caller
-  if (!allowsSource(caller, address)) return sourceFailure(caller, address)
-  const admission = await limiter.admit(caller.limits, 0)
+  return allowsSource(caller, address) ? caller : sourceFailure(caller, address)
+}
+
+/** Authenticates the caller of a free request, which counts as a request without tokens. */
+export async function admitCaller(
+  deps: CallerDependencies,
+  request: ClientRequest,
+  address: string | undefined,
+): Promise<Caller | Failure> {
+  const caller = await identifyCaller(deps, request, address)
+  if (caller instanceof Failure) return caller
+  const admission = await deps.limiter.admit(caller.limits, 0)
   if (admission.kind === 'refused') return limitFailure(admission)
   admission.end(0)
   return caller

@@ -196,7 +196,7 @@ function refusedByLimit({ record }: Exchange, refused: Refused): Refusal {
 
 // ── The body ──
 
-const notStoring: Storing = { previousId: undefined, input: undefined, items: undefined }
+const notStoring: Storing = { previousId: undefined, input: undefined, remembered: undefined, items: undefined }
 
 interface ReadSent {
   readonly sent: SentRequest
@@ -205,10 +205,11 @@ interface ReadSent {
 
 async function readSent(
   deps: AdmitDependencies,
-  { record, surface, http }: Exchange,
+  { record, surface, http, connection }: Exchange,
   caller: Caller,
   readEnvelope: ReadEnvelope,
 ): Promise<ReadSent | Failure> {
+  const { memory } = connection
   const { bodyBytesMax, storeResponses, sessions } = deps.settings.current
   const { storage } = surface
   const refused = refusedMediaType(http.headers) ?? refusedEncoding(http.headers)
@@ -218,7 +219,7 @@ async function readSent(
   const stored = storeResponses ? deps.storedResponses : undefined
   const kept = sessions.keepReasoning ? deps.keptReasoning : undefined
   const asked = { caller, headers: http.headers, body, bytesMax: bodyBytesMax }
-  const whole = storage ? await withEarlier({ stored, kept }, storage, asked) : { body, previousId: undefined }
+  const whole = storage ? await withEarlier({ stored, kept, memory }, storage, asked) : { body, previousId: undefined }
   if (whole instanceof Failure) return whole
   if (whole.body.length > bodyBytesMax) return new Failure('PAYLOAD_TOO_LARGE', tooLarge(bodyBytesMax))
   const sent = readEnvelope(whole.body, http.headers, http.url)
@@ -233,10 +234,12 @@ async function readSent(
   const items = keepsItems
     ? { store: kept, workspaceId, session: readItemSession(http.headers, sent, storage) }
     : undefined
-  if (input === undefined && previousId === undefined && !items) return { sent, storing: notStoring }
+  const remembered = memory && storage?.inputItems(sent)
+  if (input === undefined && previousId === undefined && remembered === undefined && !items)
+    return { sent, storing: notStoring }
   return {
     sent: input === undefined ? sent : { ...sent, envelope: { ...sent.envelope, isStored: true } },
-    storing: { previousId, input, items },
+    storing: { previousId, input, remembered, items },
   }
 }
 

@@ -21,6 +21,19 @@ export interface ClientRequest extends Message {
   readonly connection: { readonly address: string | undefined }
 }
 
+/** A request that the gateway makes of what a client sent in another form, such as a message on a WebSocket. */
+export function madeRequest(
+  parts: Pick<ClientRequest, 'url' | 'headers' | 'signal' | 'connection'>,
+  body: Uint8Array,
+): ClientRequest {
+  const { url, headers, signal, connection } = parts
+  const whole = () => body
+  return {
+    ...{ method: 'POST', url, headers, signal, connection },
+    ...{ body: null, bodyUsed: false, bytes: async () => body, takeWhole: whole },
+  }
+}
+
 /** Randomised, so that clients do not all come back at once. */
 const retryMinMs = 1_000
 const retrySpreadMs = 2_000

@@ -1,7 +1,7 @@
 // One exchange with a client, from its request to the end of its answer: what came in, what is recorded of it, its attempts,
 // and what it must give back when it ends. Its content, its plan and its money are values of the later stages (run.ts).
 
-import type { Dialect } from '../dialects/dialect.ts'
+import type { Dialect, StoredConversation } from '../dialects/dialect.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { createId } from '../kernel/ids.ts'
 import type { Usage } from '../kernel/usage.ts'
@@ -24,6 +24,14 @@ export interface Connection {
   drop(): void
   /** The client's address; undefined = the connection is gone. */
   address(): string | undefined
+  /** What the connection remembers for its next request; absent = each request stands alone. */
+  readonly memory?: ResponseMemory
+}
+
+/** The last response on a connection, which the next request can continue though it is stored nowhere else. */
+export interface ResponseMemory {
+  find(id: string): StoredConversation | undefined
+  keep(id: string, conversation: StoredConversation): void
 }
 
 export class Exchange {

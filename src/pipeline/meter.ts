@@ -85,7 +85,7 @@ export class Meter implements RelayContext {
   }
 
   get keepsItems(): boolean {
-    return this.#storing.items !== undefined
+    return this.#storing.items !== undefined || this.#storing.remembered !== undefined
   }
 
   renderContext(): RenderContext {

@@ -271,8 +271,8 @@ const keepingMs = 2_000
 async function keepAnswer(deps: SettlementDependencies, held: Held, ending: Ending, read: ReadReply): Promise<void> {
   const { exchange, admitted } = held
   const { key } = exchange
-  const { input, items } = admitted.storing
-  const isStored = (input !== undefined || items !== undefined) && ending === 'complete'
+  const { input, remembered, items } = admitted.storing
+  const isStored = (input ?? remembered ?? items) !== undefined && ending === 'complete'
   if (!key && !isStored) return
   const keeping = Promise.all([
     key && storeAnswer(deps, key, read.bodyToKeep),

@@ -45,6 +45,8 @@ export interface Storing {
   readonly previousId: string | undefined
   /** The input items, if the response is to be stored. */
   readonly input: string | undefined
+  /** The input items, if the connection remembers the response. */
+  readonly remembered: string | undefined
   /** Where the items of the answer are kept for references to them; undefined = they are not. */
   readonly items: SessionItems | undefined
 }

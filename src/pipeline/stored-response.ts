@@ -8,6 +8,7 @@ import { Failure, invalidRequest } from '../kernel/failure.ts'
 import type { Caller } from '../tenancy/caller.ts'
 import { type StoredResponses, storedBytesMax } from '../tenancy/stored-responses.ts'
 import type { RequestHeaders } from '../wire/http-message.ts'
+import type { ResponseMemory } from './exchange.ts'
 import { findItems, keepItems, readItemSession } from './kept-items.ts'
 import type { KeptReasoning } from './kept-reasoning.ts'
 import type { Held } from './stages.ts'
@@ -18,6 +19,7 @@ type Body = Uint8Array<ArrayBuffer>
 export interface EarlierResponses {
   readonly stored: StoredResponses | undefined
   readonly kept: KeptReasoning | undefined
+  readonly memory?: ResponseMemory | undefined
 }
 
 /** A body with the conversation that it continues. */
@@ -42,16 +44,23 @@ export async function withEarlier(
 ): Promise<WholeBody | Failure> {
   const body = await withItems(earlier, storage, asked)
   if (body instanceof Failure) return body
-  const { stored } = earlier
-  const id = stored && storage.previousId(body)
+  const { stored, memory } = earlier
+  const id = stored || memory ? storage.previousId(body) : undefined
   if (id === undefined) return { body, previousId: undefined }
-  const found = await stored?.find(asked.caller.workspaceId, id)
-  if (!found) {
-    const message =
-      '`previous_response_id`: there is no stored response with this id. It was not sent with `store: true`, has expired or was deleted. Send the whole conversation in `input`.'
-    return invalidRequest(message, 'previous_response_id')
-  }
-  return { body: storage.continueFrom(body, found), previousId: id }
+  const found = memory?.find(id) ?? (await stored?.find(asked.caller.workspaceId, id))
+  if (!found) return invalidRequest(unknownResponse(earlier), 'previous_response_id')
+  const whole = storage.continueFrom(body, found)
+  return whole instanceof Failure ? whole : { body: whole, previousId: id }
+}
+
+function unknownResponse({ stored, memory }: EarlierResponses): string {
+  const why = [
+    ...(memory ? ['It is not the last response on this connection, or a turn that continued it failed.'] : []),
+    ...(stored
+      ? ['There is no stored response with this id: it was not sent with `store: true`, has expired or was deleted.']
+      : []),
+  ]
+  return `\`previous_response_id\`: ${why.join(' ')} Send the whole conversation in \`input\`.`
 }
 
 /** Puts items in place of references to them. */
@@ -128,10 +137,11 @@ export async function keepResponse(
 ): Promise<void> {
   const { surface, record } = exchange
   const { caller, storing } = admitted
-  const { input, items } = storing
+  const { input, remembered, items } = storing
   const { storage } = surface
   const read = storage?.readResponse(lastBytes)
   if (!storage || !read) return
+  if (remembered !== undefined) exchange.connection.memory?.keep(read.id, { input: remembered, ...read })
   const output = storage.outputItems(read.response)
   if (items) await keepItems(items, output)
   if (input === undefined) return

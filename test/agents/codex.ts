@@ -1,5 +1,5 @@
 // `npm run codex`: Codex CLI itself, headless, through the gateway on a provider of each dialect and on the sandbox. It is
-// set up by `tollgate connect codex`. The fake model reads a file, edits it with apply_patch, runs a command and answers;
+// set up by `tollgate connect codex`, and with --websockets told to use those. The fake model reads a file, edits it with apply_patch, runs a command and answers;
 // the session is resumed; every request meets a 503 first; a spend limit ends an answer. Not part of `npm test`, because
 // the program has 436 MB.
 
@@ -16,12 +16,13 @@ import { failFirst } from '../parts/failing-provider.ts'
 import { refuseOptions, scriptOptions } from '../parts/script-options.ts'
 import { scriptedModel } from './scripted-model.ts'
 
-const usage = `Usage: npm run codex [-- --program PATH]
+const usage = `Usage: npm run codex [-- --program PATH --websockets]
 
 Runs Codex CLI through the gateway, against fake providers. Install it with
   npm install --prefix /some/folder @openai/codex
   npm run codex -- --program /some/folder/node_modules/.bin/codex
-  --program   Codex; the one on the PATH unless given`
+  --program      Codex; the one on the PATH unless given
+  --websockets   sets supports_websockets, so that Codex talks over a WebSocket`
 
 const models: Readonly<Record<DialectName, string>> = {
   chat: 'test/plain-1',
@@ -46,6 +47,8 @@ interface Run {
   readonly printed: string
   /** The gateway's records of its generations. */
   readonly records: readonly Record<string, unknown>[]
+  /** Only over a WebSocket. */
+  readonly warmUps: number
   readonly upstreamCalls: number
   readonly seconds: number
 }
@@ -57,6 +60,8 @@ class Desk implements Disposable {
   constructor(
     readonly program: string,
     readonly stage: Stage,
+    /** Codex uses WebSockets. */
+    readonly isSocket: boolean,
   ) {
     mkdirSync(this.work)
     this.writeNote()
@@ -91,6 +96,7 @@ class Desk implements Disposable {
     const calls = upstream.calls.length
     const startedMs = performance.now()
     const flags = ['--skip-git-repo-check', '--dangerously-bypass-approvals-and-sandbox']
+    if (this.isSocket) flags.push('-c', 'model_providers.tollgate.supports_websockets=true')
     const child = Bun.spawn(
       [this.program, '--profile', 'tollgate', 'exec', ...args.slice(0, -1), ...flags, ...args.slice(-1)],
       {
@@ -104,10 +110,13 @@ class Desk implements Disposable {
       },
     )
     const [output, errors, exitCode] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited])
+    const records = gateway.logged().filter(isGeneration).slice(before)
+    const isWarmUp = ({ notes }: Record<string, unknown>) => String(notes).startsWith('warmed up')
     return {
       exitCode,
       printed: output + errors,
-      records: gateway.logged().filter(isGeneration).slice(before),
+      records: records.filter((record) => !isWarmUp(record)),
+      warmUps: records.filter(isWarmUp).length,
       upstreamCalls: upstream.calls.length - calls,
       seconds: (performance.now() - startedMs) / 1000,
     }
@@ -123,7 +132,7 @@ const costOfCall = '0.00002'
 
 function check(what: string, run: Run, wrong: readonly (string | false)[]): boolean {
   const faults = wrong.filter((fault) => fault !== false)
-  const figures = `${run.records.length} requests, ${run.upstreamCalls} upstream calls, ${run.seconds.toFixed(1)} s`
+  const figures = `${run.records.length} requests, ${run.warmUps} warm-ups, ${run.upstreamCalls} upstream calls, ${run.seconds.toFixed(1)} s`
   console.log(
     `${faults.length === 0 ? 'ok  ' : 'FAIL'} ${what}: ${figures}${faults.map((fault) => `\n     ${fault}`).join('')}`,
   )
@@ -149,6 +158,7 @@ async function tryDialect(desk: Desk, dialect: DialectName): Promise<boolean> {
     !task.printed.includes(answer) && 'the answer is missing',
     expectCharged(task, 4),
     task.upstreamCalls !== 8 && 'not every request was tried twice',
+    desk.isSocket !== task.warmUps > 0 && `${task.warmUps} warm-ups`,
   ])
   const resumed = await desk.codex('resume', '--last', 'What is it now?')
   const sent = JSON.stringify(desk.stage.upstream.calls.at(-1)?.json() ?? {})
@@ -218,7 +228,10 @@ async function trySpendLimit(desk: Desk, dialect: 'chat' | 'responses'): Promise
   return isEnded && isRefused
 }
 
-const { program = Bun.which('codex') ?? undefined } = scriptOptions(usage, { program: { type: 'string' } })
+const { program = Bun.which('codex') ?? undefined, websockets = false } = scriptOptions(usage, {
+  program: { type: 'string' },
+  websockets: { type: 'boolean' },
+})
 if (program === undefined) {
   console.log(`skipped: Codex is not installed\n\n${usage}`)
   process.exit(0)
@@ -226,7 +239,7 @@ if (program === undefined) {
 if (!existsSync(program)) refuseOptions(`There is no ${program}.`, usage)
 
 const stage = await openStage(model)
-const desk = new Desk(program, stage)
+const desk = new Desk(program, stage, websockets)
 const results: boolean[] = []
 try {
   for (const dialect of ['chat', 'messages', 'gemini', 'responses'] as const)

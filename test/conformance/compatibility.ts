@@ -61,7 +61,7 @@ other routes are tried first; callers do not notice.
 
 const openResponses = `## Open Responses
 
-\`/v1/responses\` follows [Open Responses](https://www.openresponses.org) (2026-04-24) over HTTP on every model that is translated and
+\`/v1/responses\` follows [Open Responses](https://www.openresponses.org) (2026-04-24) over HTTP and WebSockets on every model that is translated and
 on the sandbox: every required member of a response in its type, whole and in every event that carries the response, a final
 \`[DONE]\`, and \`/v1/responses/compact\`. Replies of providers that speak the API themselves are passed on as they are; OpenAI's
 have all members. Unknown input items, extensions (\`slug:type\`) included, are dropped with \`item_dropped\` where the provider
@@ -71,7 +71,7 @@ Where the standard and OpenAI's clients differ, the clients keep working:
 
 | | standard | here |
 |---|---|---|
-| transport | also WebSocket | HTTP only; 426 makes clients use it |
+| HTTP members in a WebSocket message (\`stream\`) | rejected | \`stream\` is accepted, because Codex sends it |
 | a stream that the gateway breaks off | \`response.failed\`, \`[DONE]\` | \`response.failed\` alone, as on Chat Completions |
 | readable reasoning of a provider of this API | \`response.reasoning.delta\` | OpenAI's \`response.reasoning_text.delta\`, as the provider sends it; translated reasoning is a summary in both |
 | \`text.format\` by JSON schema | \`schema\` is null | the schema, as OpenAI repeats it |

@@ -1,8 +1,10 @@
 // Open Responses (https://www.openresponses.org, version 2026-04-24): the resource with every required member in its type, whole
-// and in every event that carries it, and the cases of the standard over HTTP, on providers of every dialect and the sandbox.
+// and in every event that carries it, and the cases of the standard over HTTP and WebSockets, on providers of every dialect
+// and the sandbox.
 
 import { afterAll, describe, expect, test } from 'bun:test'
 import { post } from '../parts/ask.ts'
+import { type Message, SocketClient } from '../parts/web-socket.ts'
 import { type DialectName, openStage, replyPair } from './cells.ts'
 import { isCount, isMembers, listOf, type Members, membersOf } from './checker/violation.ts'
 import { callOpening, chatBytes, wholeCall } from './replies/chat-bytes.ts'
@@ -113,13 +115,20 @@ function faultsIn(response: Members): readonly string[] {
 function readStream(text: string, isBroken = false) {
   const records = text.split('\n\n').filter((record) => !record.startsWith(':') && record !== '')
   if (!isBroken) expect(records.pop()).toBe('data: [DONE]')
-  const events = records.map((record, at) => {
+  const events = records.map((record) => {
     const [, type, data = ''] = /^event: (\S+)\ndata: (.*)$/.exec(record) ?? []
     const event = membersOf(JSON.parse(data))
-    expect([event.type, event.sequence_number]).toEqual([type, at])
-    if (event.response !== undefined) expect([type, faultsIn(membersOf(event.response))]).toEqual([type, []])
+    expect(event.type).toBe(type)
     return event
   })
+  return readEvents(events)
+}
+
+function readEvents(events: readonly Members[]) {
+  for (const [at, { type, sequence_number: number, response }] of events.entries()) {
+    expect([type, number]).toEqual([type, at])
+    if (response !== undefined) expect([type, faultsIn(membersOf(response))]).toEqual([type, []])
+  }
   return { types: events.map(({ type }) => String(type)), events, response: membersOf(events.at(-1)?.response) }
 }
 
@@ -267,6 +276,95 @@ describe.each(places)('on %s', (place) => {
   test('compaction without a model', async () => {
     const response = await post(stage.gateway, '/v1/responses/compact', { input: [user('A long story.')] })
     expect(response.status).toBe(400)
+  })
+})
+
+// ── Over WebSockets ──
+
+describe.each(places)('over a WebSocket on %s', (place) => {
+  const model = place === 'sandbox' ? 'sandbox/echo' : modelAt(place)
+  const store = { store: false }
+
+  async function open(): Promise<SocketClient> {
+    const answer = answerWith((dialect) => says[dialect])
+    stage.upstream.handle(async (call, reply) => {
+      if (call.path.endsWith('/compact')) return await reply.json(404, { error: { message: 'Not Found' } })
+      await answer(call, reply)
+    }, 'stay unasked')
+    return await SocketClient.open(stage.gateway)
+  }
+
+  function completed(messages: readonly Message[]): Members {
+    const { types, response } = readEvents(messages)
+    expect(types.slice(0, 2)).toEqual(['response.created', 'response.in_progress'])
+    expect(types).toContain('response.output_item.done')
+    expect([types.at(-1), response.status]).toEqual(['response.completed', 'completed'])
+    return response
+  }
+
+  function expectUnknown(messages: readonly Message[]): void {
+    expect(messages).toMatchObject([{ type: 'error', status: 400, error: { code: 'previous_response_not_found' } }])
+  }
+
+  test('a response', async () => {
+    const client = await open()
+    completed(await client.turn({ model, input: [user('Count from 1 to 3.')] }))
+    await client.close()
+  })
+
+  test('one response after another', async () => {
+    const client = await open()
+    for (const word of ['first', 'second'])
+      completed(await client.turn({ model, ...store, input: `Reply with exactly: ${word}` }))
+    await client.close()
+  })
+
+  test('a response that continues another', async () => {
+    const client = await open()
+    const { id } = completed(await client.turn({ model, ...store, input: 'Remember the code word: cobalt.' }))
+    const next = { model, ...store, input: 'What is the code word?', previous_response_id: id }
+    const { previous_response_id: previous, usage } = completed(await client.turn(next))
+    expect(previous).toBe(id)
+    // The sandbox counts what it was sent.
+    if (place === 'sandbox') expect(membersOf(usage).input_tokens).toBeGreaterThan(next.input.length / 4 + 5)
+    else expect(JSON.stringify(stage.upstream.calls.at(-1)?.json())).toContain('cobalt')
+    await client.close()
+  })
+
+  test('a response that was not stored is unknown on another connection, which starts anew', async () => {
+    const before = await open()
+    const { id } = completed(await before.turn({ model, ...store, input: 'Remember the code word: copper.' }))
+    await before.close()
+    const client = await open()
+    expectUnknown(await client.turn({ model, ...store, input: 'Go on.', previous_response_id: id }))
+    completed(await client.turn({ model, ...store, input: [user('Start again.')] }))
+    await client.close()
+  })
+
+  test('an unknown response', async () => {
+    const client = await open()
+    expectUnknown(await client.turn({ model, ...store, input: 'Go on.', previous_response_id: 'resp_missing' }))
+    await client.close()
+  })
+
+  test('a response cannot be continued after that failed', async () => {
+    const client = await open()
+    const { id } = completed(await client.turn({ model, ...store, input: 'Remember the code word: ember.' }))
+    const result = { type: 'function_call_output', call_id: 'call_missing', output: 'There is no such call.' }
+    const failed = await client.turn({ model, ...store, input: [result], previous_response_id: id })
+    expect(failed).toMatchObject([{ type: 'error', status: 400, error: { param: 'input[0].call_id' } }])
+    expectUnknown(await client.turn({ model, ...store, input: 'Go on.', previous_response_id: id }))
+    await client.close()
+  })
+
+  test('a compacted conversation starts a new one', async () => {
+    const client = await open()
+    const body = { model, input: [user('A long story.'), user('More of it.')] }
+    const compacted = await post(stage.gateway, '/v1/responses/compact', body)
+    const { output } = membersOf(await compacted.json())
+    const response = completed(await client.turn({ model, ...store, input: [...listOf(output), user('Go on.')] }))
+    expect(response.previous_response_id).toBeNull()
+    await client.close()
   })
 })
 

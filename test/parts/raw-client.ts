@@ -16,6 +16,7 @@ export interface RawConnection {
   /** Everything received so far, framing included, as soon as it contains the text; rejects if the end comes first. */
   until(text: string): Promise<string>
   received(): string
+  bytes(): Buffer
   pause(): void
   resume(): void
   /** Sends no more, but still reads: shutdown(SHUT_WR). */
@@ -91,6 +92,10 @@ class Connection implements RawConnection {
 
   received(): string {
     return this.#received.toString()
+  }
+
+  bytes(): Buffer {
+    return this.#received
   }
 
   pause(): void {

@@ -14,6 +14,7 @@ import { editRequest } from './request/edit.ts'
 import { parseRequest } from './request/parse.ts'
 import { renderRequest } from './request/render.ts'
 import { storage } from './storage.ts'
+import { turns } from './turns.ts'
 
 export const openaiResponses: Dialect = {
   id: 'openai-responses',
@@ -26,6 +27,7 @@ export const openaiResponses: Dialect = {
     renderCount: (tokens) => JSON.stringify({ object: 'response.input_tokens', input_tokens: tokens }),
   },
   storage,
+  turns,
   editRequest,
   forwardedHeaders: () => noHeaders,
   relayStream: (context) => new ResponsesStreamRelay(context),

@@ -1,5 +1,6 @@
 // Stored responses in the form of this API: continuing one, referring to items of one, and reading one from a reply.
 
+import { type Failure, invalidRequest } from '../../kernel/failure.ts'
 import { hasBytes, utf8Text } from '../../wire/bytes.ts'
 import { JsonEdits, JsonFault, type JsonNode, readJson } from '../../wire/json.ts'
 import { readSseRecord } from '../../wire/sse.ts'
@@ -79,7 +80,10 @@ function rootOf(body: Uint8Array): JsonNode | undefined {
   return root instanceof JsonFault ? undefined : root
 }
 
-function continueFrom(body: Uint8Array<ArrayBuffer>, { input, response }: StoredConversation): Uint8Array<ArrayBuffer> {
+function continueFrom(
+  body: Uint8Array<ArrayBuffer>,
+  { input, response }: StoredConversation,
+): Uint8Array<ArrayBuffer> | Failure {
   const root = rootOf(body)
   if (!root) return body
   const edits = new JsonEdits(body)
@@ -88,10 +92,30 @@ function continueFrom(body: Uint8Array<ArrayBuffer>, { input, response }: Stored
   const own = root.get('input')
   if (own) {
     const earlier = [...listOf(parseJson(input)), ...listOf(recordOf(parseJson(response)).output)].filter(isReadable)
+    const unasked = resultWithoutCall(earlier, own)
+    if (unasked) return unasked
     const items = [...earlier.map((item) => JSON.stringify(item)), itemsOf(own)].filter((text) => text !== '')
     edits.set(own, `[${items.join(',')}]`)
   }
   return edits.apply()
+}
+
+const results = new Set(['function_call_output', 'custom_tool_call_output'])
+
+/** A compaction may have the call. */
+function resultWithoutCall(earlier: readonly unknown[], own: JsonNode): Failure | undefined {
+  const items = own.elements() ?? []
+  if (earlier.some((item) => recordOf(item).type === 'compaction')) return undefined
+  const ids = new Set(earlier.map((item) => textOf(recordOf(item).call_id)))
+  for (const [i, item] of items.entries()) {
+    const id = textIn(item, 'call_id') ?? ''
+    if (results.has(textIn(item, 'type') ?? '') && !ids.has(id)) {
+      const param = `input[${i}].call_id`
+      return invalidRequest(`\`${param}\`: the conversation has no call ${id.slice(0, 100)}.`, param)
+    }
+    ids.add(id)
+  }
+  return undefined
 }
 
 /** The items of an input, without the brackets. Other kinds of input are left for the envelope to refuse. */

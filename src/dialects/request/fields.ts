@@ -2,7 +2,7 @@
 // is not parsed. The reader refuses by throwing; readRequest turns that into a result, so parsers do not have to pass
 // failures along.
 
-import { type Failure, invalidRequest } from '../../kernel/failure.ts'
+import { Failure, invalidRequest } from '../../kernel/failure.ts'
 import { utf8Text, withoutByteOrderMark } from '../../wire/bytes.ts'
 import { JsonFault, type JsonKind, type JsonNode, type JsonSpan, readJson } from '../../wire/json.ts'
 import {
@@ -245,14 +245,17 @@ export function readFields(
   read: (fields: EnvelopeFields) => Envelope,
 ): SentRequest | Failure {
   const body = withoutByteOrderMark(sent)
-  const members = readJson(body)
-  if (members instanceof JsonFault) return jsonFailure(members)
+  const members = readMembers(body)
+  if (members instanceof Failure) return members
   return readRequest(() => ({ envelope: read(new EnvelopeFields(members)), body, members }))
 }
 
-function jsonFailure(fault: JsonFault): Failure {
-  const where = fault.reason === 'not-object' ? '' : ` (byte ${fault.offset})`
-  return invalidRequest(`The body is not usable JSON: ${fault.message}${where}.`, fault.name)
+/** The members of a body, which has to be a JSON object. */
+export function readMembers(body: Uint8Array): JsonNode | Failure {
+  const members = readJson(body)
+  if (!(members instanceof JsonFault)) return members
+  const where = members.reason === 'not-object' ? '' : ` (byte ${members.offset})`
+  return invalidRequest(`The body is not usable JSON: ${members.message}${where}.`, members.name)
 }
 
 /** For calls that generate nothing, with the defaults of all other facts. */

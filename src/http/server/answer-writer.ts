@@ -46,6 +46,11 @@ export class AnswerWriter {
   /** An empty piece sends only the head. Returns a promise if the socket takes no more for now. */
   sendPiece(piece: Uint8Array): Promise<void> | undefined {
     this.#sendFramed(piece, nothing)
+    return this.taken()
+  }
+
+  /** Resolves when the socket has taken everything; undefined = it has. */
+  taken(): Promise<void> | undefined {
     if (this.isDrained) return undefined
     this.#taken ??= Promise.withResolvers()
     return this.#taken.promise

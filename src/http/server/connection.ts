@@ -1,16 +1,17 @@
 // One connection of a client: reads its requests one after another, has each served, and writes the answers in the same
 // order. A client that closes its connection, or only its sending side, has left. What may happen next is decided by the
-// table below and nothing else; bytes are read in request-reader.ts and written in answer-writer.ts.
+// table of connection-states.ts and nothing else; bytes are read in request-reader.ts and written in answer-writer.ts.
 
 import type { Socket } from 'bun'
 import type { Clock } from '../../kernel/clock.ts'
 import { type Answer, type AnswerSink, type AnswerStream, BrokenOff } from '../../pipeline/answer.ts'
 import { HttpFault } from '../../wire/http-message.ts'
 import { BodyFault } from '../../wire/read-body.ts'
-import type { ConnectionControl } from '../handler.ts'
 import { AnswerWriter, continueLine, headOf, isBodyless, malformedHeader, refusalBytes } from './answer-writer.ts'
-import { IncomingRequest, type RequestConnection } from './incoming-request.ts'
+import { type Event, type State, table } from './connection-states.ts'
+import { type ConnectionControl, IncomingRequest, type RequestConnection } from './incoming-request.ts'
 import { isKept, RequestReader, refusalOf } from './request-reader.ts'
+import { closeCodes, type FrameCarrier, FramedSocket, Upgrade } from './web-socket.ts'
 
 export interface ConnectionOptions {
   /**
@@ -47,96 +48,6 @@ export interface ConnectionServer {
   closed(connection: ServerConnection): void
 }
 
-type State =
-  /** No request has begun, and the client has taken every answer. */
-  | 'idle'
-  /** Part of the head of a request has arrived. */
-  | 'head'
-  /** A request is being served and its body is still arriving. */
-  | 'receiving'
-  /** A request is being served and has arrived completely. */
-  | 'received'
-  /** A request is being served whose body is not HTTP, came too slowly, or found no room. */
-  | 'broken'
-  /** A request was answered before its body had arrived; the rest is thrown away. */
-  | 'discarding'
-  /** A request was answered; the next one waits for the client to take the answer. */
-  | 'flushing'
-  /** The last answer was written; the client has not taken all of it. */
-  | 'closing'
-  /** The sending side is closed; the client has yet to close its own. */
-  | 'lingering'
-  | 'closed'
-
-type Event =
-  /** The first bytes of a head have arrived. */
-  | 'begin'
-  /** A head has arrived, and its request is served. */
-  | 'request'
-  /** The whole request has arrived. */
-  | 'complete'
-  /** What has arrived is not HTTP, or a request that is not served; or its body came too slowly, or found no room. */
-  | 'fault'
-  /** The answer was written completely, and the connection is kept. */
-  | 'answer'
-  /** The same, and the connection is not kept. */
-  | 'last answer'
-  /** The client has taken everything, and the next request may be read. */
-  | 'taken'
-  /** The server stops. */
-  | 'stop'
-
-interface Row {
-  /** What happens to bytes that arrive. */
-  readonly bytes: 'read' | 'keep' | 'drop'
-  /** Whether nothing happens before the client sends something or takes its answer. */
-  readonly waits: boolean
-  /** Whether a request has arrived and is being answered. */
-  readonly runs: 0 | 1
-  /** An event that is missing here cannot happen; if it does, that is a defect. */
-  readonly next: Readonly<Partial<Record<Event, State>>>
-}
-
-/** Beside these, every state becomes `closed` when either side closes the connection. */
-const table: Readonly<Record<State, Row>> = {
-  idle: {
-    bytes: 'read',
-    waits: true,
-    runs: 0,
-    next: { begin: 'head', request: 'receiving', fault: 'closing', stop: 'closing' },
-  },
-  head: { bytes: 'read', waits: true, runs: 0, next: { request: 'receiving', fault: 'closing', stop: 'head' } },
-  receiving: {
-    bytes: 'read',
-    waits: true,
-    runs: 0,
-    next: {
-      complete: 'received',
-      fault: 'broken',
-      answer: 'discarding',
-      'last answer': 'closing',
-      stop: 'receiving',
-    },
-  },
-  received: {
-    bytes: 'keep',
-    waits: false,
-    runs: 1,
-    next: { answer: 'flushing', 'last answer': 'closing', stop: 'received' },
-  },
-  broken: { bytes: 'drop', waits: false, runs: 1, next: { 'last answer': 'closing', stop: 'broken' } },
-  discarding: {
-    bytes: 'read',
-    waits: true,
-    runs: 0,
-    next: { complete: 'flushing', fault: 'closing', stop: 'closing' },
-  },
-  flushing: { bytes: 'keep', waits: true, runs: 0, next: { taken: 'idle', stop: 'closing' } },
-  closing: { bytes: 'drop', waits: true, runs: 0, next: { taken: 'lingering', stop: 'closing' } },
-  lingering: { bytes: 'drop', waits: false, runs: 0, next: {} },
-  closed: { bytes: 'drop', waits: false, runs: 0, next: {} },
-}
-
 /** Bytes of requests that were sent before the last one was answered; above them the socket is not read. */
 const earlyMax = 64 * 1024
 /**
@@ -157,8 +68,10 @@ const lingerSeconds = 8
  * sockets of the runtime do not report a silence of more than four minutes.
  */
 const silencesMax = 12
+/** Half of the shortest time after which proxies close a silent connection (nginx and AWS: a minute). */
+const pingSeconds = 30
 
-export class ServerConnection implements ConnectionControl, AnswerSink, RequestConnection {
+export class ServerConnection implements ConnectionControl, AnswerSink, RequestConnection, FrameCarrier {
   #state: State = 'idle'
   readonly #reader = new RequestReader()
   readonly #writer: AnswerWriter
@@ -166,6 +79,8 @@ export class ServerConnection implements ConnectionControl, AnswerSink, RequestC
   #request: IncomingRequest | undefined
   /** Its answer, while that is being streamed. */
   #stream: AnswerStream | undefined
+  /** What the connection was upgraded to. */
+  #webSocket: FramedSocket | undefined
   /** No request is read after the one that is being answered. */
   #isLast = false
   /** What the client sent before its last request was answered. */
@@ -232,11 +147,13 @@ export class ServerConnection implements ConnectionControl, AnswerSink, RequestC
 
   stop(): void {
     this.#isLast = true
-    this.#change('stop')
+    if (this.#webSocket && this.#isOpen) this.#webSocket.stop()
+    else this.#change('stop')
   }
 
   /** Gives its place to a connection that is new. */
   evict(): void {
+    this.#webSocket?.close(closeCodes.tryLater, 'too many connections')
     const isUnanswered = this.#state === 'head' || (this.#state === 'receiving' && !this.#stream)
     if (!isUnanswered) return this.close()
     this.#writer.send(refusalBytes(evicted))
@@ -246,13 +163,14 @@ export class ServerConnection implements ConnectionControl, AnswerSink, RequestC
 
   /** Gives up the body that is arriving, if it arrives slowly, for the bodies of others. */
   giveWayIfSlow(): void {
-    if (this.#state === 'receiving' && this.#behindMs() > slowMs) this.#refuse(noRoom)
+    const isArriving = this.#state === 'receiving' || this.#state === 'message'
+    if (isArriving && this.#behindMs() > slowMs) this.#refuse(noRoom)
   }
 
   /** A whole answer that the system has taken still reaches the client; part of one is reset, so that it does not look whole. */
   close(): void {
     if (this.#state === 'closed') return
-    if (this.#request || !this.#writer.isDrained) this.socket.terminate()
+    if (table[this.#state].runs > 0 || this.#request || !this.#writer.isDrained) this.socket.terminate()
     else this.socket.end()
     this.closed()
   }
@@ -303,6 +221,7 @@ export class ServerConnection implements ConnectionControl, AnswerSink, RequestC
     const { bytes: action } = table[this.#state]
     if (action === 'read') this.#read(bytes)
     else if (action === 'keep') this.#keepEarly(bytes)
+    else if (action === 'frames') this.#readFrames(bytes)
   }
 
   /** The socket takes more. */
@@ -317,6 +236,7 @@ export class ServerConnection implements ConnectionControl, AnswerSink, RequestC
   timedOut(): void {
     if (this.#state === 'idle' && ++this.#silences < silencesMax) this.#arm()
     else if (this.#bodySinceMs !== undefined) this.#refuse(tooSlow)
+    else if (this.#state === 'upgraded' && this.#webSocket?.checkAlive()) this.#arm()
     else this.close()
   }
 
@@ -329,6 +249,7 @@ export class ServerConnection implements ConnectionControl, AnswerSink, RequestC
     this.#writer.drop()
     this.server.closed(this)
     request?.clientLeft()
+    this.#webSocket?.clientLeft()
     if (stream) this.#abandon(stream)
   }
 
@@ -409,7 +330,7 @@ export class ServerConnection implements ConnectionControl, AnswerSink, RequestC
     const seconds = this.#bodySecondsLeft()
     if (seconds < 0) return tooSlow
     if (seconds > 0) this.socket.timeout(seconds)
-    if (this.#state !== 'receiving') return undefined
+    if (this.#state === 'discarding') return undefined
     this.#heldBytes += bytes
     return this.server.hold(this, bytes) ? undefined : noRoom
   }
@@ -464,6 +385,7 @@ export class ServerConnection implements ConnectionControl, AnswerSink, RequestC
 
   #refuse(fault: HttpFault | BodyFault): void {
     this.#isLast = true
+    if (this.#state === 'message') return this.#refuseMessage(fault === noRoom)
     if (this.#state === 'receiving') this.#request?.fail(fault)
     // The rest of a request that was answered needs no second answer.
     else if (fault instanceof HttpFault && this.#state !== 'discarding') this.#writer.send(refusalBytes(fault))
@@ -495,6 +417,7 @@ export class ServerConnection implements ConnectionControl, AnswerSink, RequestC
   }
 
   #send(answer: Answer, request: IncomingRequest): void {
+    if (answer instanceof Upgrade) return this.#upgrade(answer, request)
     const { body } = answer
     const { isHttp10 } = request.headers
     const isStream = !(body instanceof Uint8Array)
@@ -553,6 +476,75 @@ export class ServerConnection implements ConnectionControl, AnswerSink, RequestC
     this.#silences = 0
     this.#arm()
     this.#change(this.#isLast ? 'last answer' : 'answer')
+  }
+
+  // ── WebSockets ──
+
+  #upgrade(upgrade: Upgrade, request: IncomingRequest): void {
+    this.#request = undefined
+    this.#webSocket = new FramedSocket(request.headers, upgrade, this)
+    this.#change('upgrade')
+    this.timeout(this.#pingSeconds)
+    const early = this.#early
+    this.#early = undefined
+    this.resume()
+    if (this.#isLast) this.#webSocket.stop()
+    else if (early) this.received(early)
+  }
+
+  get #pingSeconds(): number {
+    return Math.min(pingSeconds, this.server.options.idleSeconds)
+  }
+
+  /** A message has to arrive as fast as a body, and its parts count as those of one. */
+  #readFrames(bytes: Uint8Array): void {
+    const socket = this.#webSocket
+    if (!socket) return
+    this.#arm()
+    socket.receive(bytes)
+    if (this.#state === 'turn' && socket.backlogBytes > earlyMax) this.pause()
+    if (this.#state === 'upgraded' && socket.partialBytes > 0) {
+      this.#change('begin')
+      this.#awaitBody()
+    }
+    const fault = this.#state === 'message' ? this.#bodyFault(bytes.length) : undefined
+    if (fault) this.#refuse(fault)
+  }
+
+  #refuseMessage(hasNoRoom: boolean): void {
+    if (hasNoRoom) this.#webSocket?.close(closeCodes.tryLater, 'too many large messages at once')
+    else this.#webSocket?.close(closeCodes.policy, 'the message took too long to arrive')
+  }
+
+  writeFrame(bytes: Uint8Array): Promise<void> | undefined {
+    if (!this.#isOpen) return undefined
+    this.#writer.send(bytes)
+    this.#arm()
+    return this.#writer.taken()
+  }
+
+  messageBegins(): void {
+    this.#change('message')
+    this.timeout(0)
+  }
+
+  messageAnswered(): void {
+    const socket = this.#webSocket
+    if (this.#isLast || this.server.isLeaving) return socket?.close(closeCodes.goingAway, 'the gateway stops')
+    this.#change('answer')
+    this.timeout(this.#pingSeconds)
+    if (socket && socket.backlogBytes <= earlyMax) this.resume()
+  }
+
+  lastFrame(): void {
+    if (!this.#isOpen) return
+    this.#isLast = true
+    this.timeout(lingerSeconds)
+    this.#change('last answer')
+  }
+
+  onDefect(error: unknown): void {
+    this.server.options.onDefect(error)
   }
 
   /** Nobody reads this body. */

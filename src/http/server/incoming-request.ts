@@ -12,6 +12,15 @@ export interface RequestConnection extends BodySource {
   sendContinue(): void
 }
 
+/** The part of a connection that the handler of its requests needs. */
+export interface ConnectionControl {
+  /** The number of requests that have arrived completely and are being answered. */
+  readonly pendingRequests: number
+  /** How long the connection may be silent from now on; 0 = for ever. */
+  timeout(seconds: number): void
+  close(): void
+}
+
 const left = new Error('the client has left')
 
 export class IncomingRequest extends ReceivedBody implements ClientRequest {

@@ -56,6 +56,8 @@ export class RequestHead implements RequestHeaders {
       this.#addLine(text, at + 2, stop)
       at = stop
     }
+    // It is to be ignored there (RFC 9110, section 7.8).
+    if (this.isHttp10) this.#fields.delete('upgrade')
     const sentHost = this.#fields.get('host')
     if (sentHost === undefined && !this.isHttp10) throw new HttpFault('the host is missing')
     if (sentHost !== undefined && !host.test(sentHost)) throw new HttpFault('the host is malformed')

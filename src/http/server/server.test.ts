@@ -2,11 +2,13 @@ import { afterAll, expect, test } from 'bun:test'
 import { createJumpClock } from '../../../test/parts/jump-clock.ts'
 import { openOwnSocket } from '../../../test/parts/own-socket.ts'
 import { connect, type RawConnection } from '../../../test/parts/raw-client.ts'
-import { systemClock } from '../../kernel/clock.ts'
+import { closeCodeIn, frame, handshake } from '../../../test/parts/web-socket.ts'
+import { type Clock, systemClock } from '../../kernel/clock.ts'
 import { Answer, type AnswerSink, type AnswerStream, BrokenOff } from '../../pipeline/answer.ts'
 import { BodyFault } from '../../wire/read-body.ts'
 import type { IncomingRequest } from './incoming-request.ts'
 import { HttpServer, type ServerOptions } from './server.ts'
+import { type MessageSink, Upgrade } from './web-socket.ts'
 
 // Over bare sockets. What the gateway makes of odd requests: test/bad-http.test.ts; of slow and leaving clients:
 // test/slow-readers.test.ts and test/hostile.
@@ -851,4 +853,133 @@ test('stopping closes idle connections, and others after their answer', async ()
   expect(last === 'closed' ? null : last.headers.get('connection')).toBe('close')
   await busy.closed
   await stopped
+})
+
+// ── WebSockets ──
+
+/** Answers each message with itself, once `wait` resolves. */
+function openWebSocket(options: { readonly wait?: Promise<void>; readonly clock?: Clock } = {}) {
+  const left: string[] = []
+  const open = (client: MessageSink) => ({
+    async answer(message: string) {
+      await options.wait
+      client.send(message)
+    },
+    async clientLeft() {
+      left.push('left')
+    },
+  })
+  const own = openOwnSocket({
+    serve: () => new Upgrade({ 'x-request-id': 'req_1' }, 1_000_000, open),
+    onDefect: showDefect,
+    ...(options.clock && { clock: options.clock }),
+  })
+  own.tell('data', bytes(handshake('key')))
+  return { ...own, left }
+}
+
+const pingFrame = '\x89\x00'
+const pong = frame('', { opcode: 10 })
+
+test('a WebSocket answers its handshake, and one message after another', async () => {
+  const { socket, tell } = openWebSocket()
+  await nextTurn()
+  expect(text(socket.received)).toStartWith('HTTP/1.1 101 Switching Protocols\r\nx-request-id: req_1\r\n')
+  // The key and its answer are those of RFC 6455, section 1.3.
+  expect(text(socket.received)).toContain('Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n')
+  tell('data', Buffer.concat([frame('one'), frame('two')]))
+  for (let turns = 0; turns < 4; turns++) await nextTurn()
+  expect(text(socket.received)).toEndWith('\x81\x03one\x81\x03two')
+})
+
+test('a silent WebSocket is sent a ping, and closed without an answer to it', async () => {
+  const { socket, tell, left } = openWebSocket()
+  await nextTurn()
+  tell('timeout')
+  expect(text(socket.received)).toEndWith(pingFrame)
+  tell('data', pong)
+  tell('timeout')
+  expect(text(socket.received)).toEndWith(pingFrame + pingFrame)
+  expect(left).toEqual([])
+  tell('timeout')
+  expect([socket.calls.at(-1), left]).toEqual(['end', ['left']])
+})
+
+test('a WebSocket without messages is closed after an hour', async () => {
+  const { socket, tell } = openWebSocket()
+  await nextTurn()
+  for (let pings = 0; pings < 120; pings++) {
+    tell('timeout')
+    tell('data', pong)
+  }
+  expect(text(socket.received)).toEndWith(pingFrame)
+  tell('timeout')
+  expect(closeCodeIn(socket.received)).toBe(1001)
+})
+
+test('a WebSocket is never idle while a message is answered', async () => {
+  const wait = Promise.withResolvers<void>()
+  const { socket, tell, server } = openWebSocket({ wait: wait.promise })
+  await nextTurn()
+  tell('data', frame('one'))
+  expect([socket.calls.at(-1), server.running]).toEqual(['timeout 0', 1])
+  wait.resolve()
+  await nextTurn()
+  expect([socket.calls.at(-1), server.running]).toEqual(['timeout 30', 0])
+})
+
+test('a message that arrives too slowly ends its WebSocket', async () => {
+  const clock = createJumpClock()
+  const { socket, tell, left } = openWebSocket({ clock })
+  await nextTurn()
+  const message = frame('x'.repeat(100_000))
+  tell('data', message.subarray(0, 50_000))
+  clock.jump(60)
+  tell('data', message.subarray(50_000, 60_000))
+  expect(left).toEqual([])
+  clock.jump(2)
+  tell('timeout')
+  expect([closeCodeIn(socket.received), left]).toEqual([1008, ['left']])
+})
+
+test('parts of messages count with the bodies that arrive', async () => {
+  const { socket, tell, server } = openWebSocket()
+  await nextTurn()
+  const message = frame('x'.repeat(900_000))
+  tell('data', message.subarray(0, 500_000))
+  expect(server.bodyBytes).toBe(500_000)
+  tell('data', message.subarray(500_000))
+  expect(server.bodyBytes).toBe(0)
+  await nextTurn()
+  expect(text(socket.received.subarray(-900_000))).toBe('x'.repeat(900_000))
+})
+
+test('a client that sends on while a message is answered is not read', async () => {
+  const wait = Promise.withResolvers<void>()
+  const { socket, tell } = openWebSocket({ wait: wait.promise })
+  await nextTurn()
+  const pauses: string[] = []
+  socket.pause = () => void pauses.push('pause')
+  socket.resume = () => void pauses.push('resume')
+  tell('data', frame('one'))
+  tell('data', frame('x'.repeat(60_000)))
+  expect(pauses).toEqual([])
+  tell('data', frame('y'.repeat(60_000)))
+  expect(pauses).toEqual(['pause'])
+  wait.resolve()
+  for (let turns = 0; turns < 6; turns++) await nextTurn()
+  expect(pauses).toEqual(['pause', 'resume'])
+  expect(text(socket.received)).toEndWith('y'.repeat(60_000))
+})
+
+test('a WebSocket gives way to a new connection when there are too many', async () => {
+  const upgrade = () => new Upgrade({}, 1000, () => ({ answer: async () => {}, clientLeft: async () => {} }))
+  const crowded = start(upgrade, { connectionsMax: 2 })
+  const first = await crowded.connect()
+  await first.send(handshake('key'))
+  await first.until('\r\n\r\n')
+  const others = [await crowded.connect(), await crowded.connect()]
+  await first.closed
+  expect(closeCodeIn(first.bytes())).toBe(1013)
+  for (const each of others) each.leave()
 })
