@@ -112,7 +112,13 @@ test('usage cache shows hit rate and savings, and the total below them', async (
 test('wallet has what is left of the opening credit', async () => {
   // $5.00 − 2 × $0.000007
   expect(await run('wallet')).toMatch(/^ +balance +\$4\.999986\n +held +\$0\.00 .*\n +available +\$4\.999986$/m)
-  expect(await json('wallet')).toEqual({ balance: '4.999986', held: '0.00', available: '4.999986', currency: 'USD' })
+  expect(await json('wallet')).toEqual({
+    balance: '4.999986',
+    held: '0.00',
+    available: '4.999986',
+    credit: '0.00',
+    currency: 'USD',
+  })
 })
 
 test('models lists what is sold, at its price, and where it comes from', async () => {

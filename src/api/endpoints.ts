@@ -41,6 +41,12 @@ export const endpoints = {
   getWallet: ['GET', '/api/workspaces/{id}/wallet', readers],
   // Creates money without a payment.
   topUp: ['POST', '/api/workspaces/{id}/topups', operators],
+  listPlans: ['GET', '/api/plans', operators],
+  putPlan: ['PUT', '/api/plans/{plan}', operators],
+  deletePlan: ['DELETE', '/api/plans/{plan}', operators],
+  getWorkspacePlan: ['GET', '/api/workspaces/{id}/plan', readers],
+  putWorkspacePlan: ['PUT', '/api/workspaces/{id}/plan', operators],
+  endWorkspacePlan: ['DELETE', '/api/workspaces/{id}/plan', operators],
   correctWallet: ['POST', '/api/workspaces/{id}/corrections', operators],
   createCheckout: ['POST', '/api/workspaces/{id}/checkouts', admins],
   listTransfers: ['GET', '/api/workspaces/{id}/transfers', readers],

@@ -8,6 +8,7 @@ import { limitsField } from './fields.ts'
 import { groupSchema } from './groups.ts'
 import type { Operation } from './operation.ts'
 import { invitationSchema, managementTokenSchema, memberSchema } from './people.ts'
+import { planSchema, workspacePlanSchema } from './plans.ts'
 import { keySchema, keyWithSecretSchema, projectSchema } from './projects.ts'
 import { credentialSchema } from './providers.ts'
 import { explainedRequestSchema, requestSchema } from './requests.ts'
@@ -43,6 +44,8 @@ const named: Readonly<Record<string, z.ZodType>> = {
   Wallet: walletSchema,
   TopUp: topUpSchema,
   Correction: correctionSchema,
+  Plan: planSchema,
+  WorkspacePlan: workspacePlanSchema,
   Transfer: transferSchema,
   Credential: credentialSchema,
   Member: memberSchema,

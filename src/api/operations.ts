@@ -8,6 +8,7 @@ import { endpoints, type OperationName } from './endpoints.ts'
 import { groupOperations } from './groups.ts'
 import { type Definition, kindIn, type Operation } from './operation.ts'
 import { peopleOperations } from './people.ts'
+import { planOperations } from './plans.ts'
 import { keyOperations, projectOperations } from './projects.ts'
 import { credentialOperations, providerOperations } from './providers.ts'
 import { requestOperations } from './requests.ts'
@@ -19,6 +20,7 @@ import { workspaceOperations } from './workspaces.ts'
 const definitions = {
   ...workspaceOperations,
   ...walletOperations,
+  ...planOperations,
   ...projectOperations,
   ...groupOperations,
   ...keyOperations,

@@ -8,6 +8,7 @@ export const walletSchema = z.object({
   balance: usd,
   held: usd.describe('Reserved by running requests.'),
   available: usd.describe('`balance` less `held`.'),
+  credit: usd.describe('The part of `balance` that a plan granted and that expires.'),
   currency: z.literal('USD'),
 })
 

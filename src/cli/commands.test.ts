@@ -535,7 +535,7 @@ onSqlite((engine) => {
       .trimEnd()
       .split('\n')
       .map((line) => JSON.parse(line).record)
-    expect(records.filter((record) => record !== 'audit')).toEqual(['workspace', 'wallet', 'project', 'key'])
+    expect(records.filter((record) => record !== 'audit')).toEqual(['workspace', 'wallet', 'plan', 'project', 'key'])
 
     const refused = await world.run(`workspaces erase ${id}`)
     expect([refused.exit, refused.err]).toEqual([

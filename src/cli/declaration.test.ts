@@ -36,7 +36,7 @@ function plan(
   options: Partial<PlanOptions> & Partial<Pick<Installation, 'managedSettings'>> = {},
 ) {
   const { managedSettings = [], ...chosen } = options
-  const installed = { workspaces, managedSettings }
+  const installed = { workspaces, plans: [], managedSettings }
   const { changes, left, faults } = planChanges(read(text), installed, { prune: false, now: noon, ...chosen })
   return { changes: changes.map(describeChange), left, faults }
 }
@@ -51,7 +51,7 @@ test('an export plans no change, even if several objects have the same name', ()
     key('b', { id: 'key_2', name: 'twin', models: [] }),
   ]
   const installed = installation({ spend_per_month: '500.00' }, keys)
-  const text = renderDeclaration(declarationOf({ workspaces: installed, managedSettings: [] }))
+  const text = renderDeclaration(declarationOf({ workspaces: installed, plans: [], managedSettings: [] }))
   expect(plan(text, installed)).toEqual(nothing)
   expect(text).toContain('id: key_1')
   expect(text).not.toContain('ws_1')
@@ -84,7 +84,7 @@ test('replaces managed settings as a whole, and leaves them if the file does not
   ]
   const planned = (text: string) => plan(text, [], { managedSettings })
   expect(planned('workspaces: []')).toEqual(nothing)
-  const text = renderDeclaration(declarationOf({ workspaces: [], managedSettings }))
+  const text = renderDeclaration(declarationOf({ workspaces: [], plans: [], managedSettings }))
   expect(planned(text)).toEqual(nothing)
   expect(planned('managed_settings: [{ settings: { model: x } }]').changes).toEqual([
     '~ managed settings: everyone, admin in platform → everyone',
@@ -119,7 +119,7 @@ test('aliases of a project are exported, planned and compared', () => {
   const [workspace] = installation({}, [])
   const [web] = workspace?.projects ?? []
   const installed = [{ ...workspace, projects: [{ ...web, aliases: { gpt: 'acme/large' } }] }] as InstalledWorkspace[]
-  const text = renderDeclaration(declarationOf({ workspaces: installed, managedSettings: [] }))
+  const text = renderDeclaration(declarationOf({ workspaces: installed, plans: [], managedSettings: [] }))
   expect(text).toContain('gpt: acme/large')
   expect(plan(text, installed)).toEqual(nothing)
   expect(plan(text, []).changes[1]).toBe('+ project acme/web: models acme/*, beta/one, aliases gpt=acme/large')
@@ -180,7 +180,11 @@ test('does not create a key that has expired', () => {
 
 test('does not confuse names with slashes and paths', () => {
   const text = 'workspaces: [{ name: acme, projects: [{ name: web/ci }] }, { name: acme/web }]'
-  const { changes } = planChanges(read(text), { workspaces: [], managedSettings: [] }, { prune: false, now: noon })
+  const { changes } = planChanges(
+    read(text),
+    { workspaces: [], plans: [], managedSettings: [] },
+    { prune: false, now: noon },
+  )
   expect(new Set(changes.map(({ place }) => place)).size).toBe(changes.length)
 })
 
@@ -196,4 +200,36 @@ test('reports errors in the file by line and field', () => {
     { where: 'file.yaml:3:11', field: 'workspaces[1].name', message: 'this name is used twice; give both an id' },
   ])
   expect(faultsOf('workspaces: [{ name: a, limits: { spend_per_day: cheap } }]')[0]?.message).toContain('decimal')
+})
+
+test('plans and the plan of a workspace are exported, planned and compared', () => {
+  const [workspace] = installation({}, [])
+  const pro = {
+    ...{ id: 'pro', name: 'Pro', credit: '20.00', expires_days: null, price: '15.00', workspaces: 1 },
+    period: 'month' as const,
+  }
+  const installed: Installation = {
+    workspaces: [{ ...workspace, plan: 'pro' } as InstalledWorkspace],
+    plans: [pro, { ...pro, id: 'daily', name: 'daily', period: 'day', expires_days: 7, price: null }],
+    managedSettings: [],
+  }
+  const changesOf = (text: string, present = installed) =>
+    planChanges(read(text), present, { prune: false, now: noon }).changes.map(describeChange)
+  const text = renderDeclaration(declarationOf(installed))
+  expect(changesOf(text)).toEqual([])
+  expect(changesOf(text, { workspaces: [], plans: [], managedSettings: [] })).toEqual([
+    '+ plan pro: $20.00 a month, price $15.00, "Pro"',
+    '+ plan daily: $20.00 a day, expires after 7 days',
+    '+ workspace acme',
+    '~ workspace acme: plan none → pro',
+    '+ project acme/web: models acme/*, beta/one',
+  ])
+  const projects = 'projects: [{ name: web, models: [acme/*, beta/one] }]'
+  // What the file does not name stays.
+  expect(changesOf(`workspaces: [{ name: acme, ${projects} }]`)).toEqual([])
+  expect(
+    changesOf(
+      `{ plans: [{ id: pro, credit: 5, period: week }], workspaces: [{ name: acme, plan: null, ${projects} }] }`,
+    ),
+  ).toEqual(['~ plan pro: $20.00 a month, price $15.00, "Pro" → $5.00 a week', '~ workspace acme: plan pro → none'])
 })

@@ -16,6 +16,7 @@ import {
 } from '../config/document.ts'
 import { isTag } from '../kernel/attribution.ts'
 import { formatUsd, parseUsd } from '../kernel/money.ts'
+import { periods } from '../kernel/spend-limit.ts'
 import type { ApiClient } from './api-client.ts'
 import { Refusal, tryTo } from './refusal.ts'
 import { shownLimits } from './values.ts'
@@ -34,6 +35,15 @@ const amount = z
 const tagAmounts = z
   .record(z.string().refine(isTag, { error: 'expected a tag such as team=web' }), amount.unwrap())
   .optional()
+
+const planSchema = z.strictObject({
+  id: z.string().min(1),
+  name: z.string().min(1).optional(),
+  credit: amount.unwrap(),
+  period: z.enum(periods),
+  expires_days: z.int().min(1).max(366).nullish(),
+  price: amount.nullish(),
+})
 
 /** Members of all three kinds. The id is only needed if several have the same name. */
 const common = {
@@ -83,10 +93,14 @@ const projectSchema = z.strictObject({ ...common, models, aliases, keys: z.array
 const groupSchema = z.strictObject({ name: z.string().min(1), members: z.array(z.string().min(1)).nullish() })
 const workspaceSchema = z.strictObject({
   ...common,
+  /** null = none, from the next period on. Absent = it stays as it is. */
+  plan: z.string().min(1).nullish(),
   groups: z.array(groupSchema).nullish(),
   projects: z.array(projectSchema).nullish(),
 })
 const declarationSchema = z.strictObject({
+  /** Plans that are not named stay. */
+  plans: z.array(planSchema).nullish(),
   workspaces: z.array(workspaceSchema).nullish(),
   /** For Claude Code. Absent or null = they stay as they are. */
   managed_settings: z.array(settingsRuleSchema).max(100).nullish(),
@@ -100,6 +114,7 @@ type DeclaredGroup = z.output<typeof groupSchema>
 interface Declared extends DeclaredKey, Children<Declared> {
   readonly aliases?: Aliases
   readonly groups?: readonly DeclaredGroup[] | null | undefined
+  readonly plan?: string | null | undefined
 }
 
 interface Children<Node> {
@@ -155,6 +170,8 @@ type InstalledGroup = AnswerOf<'getGroup'>
 export type InstalledWorkspace = AnswerOf<'getWorkspace'> & {
   readonly projects: readonly InstalledProject[]
   readonly groups: readonly InstalledGroup[]
+  /** From the next period on. */
+  readonly plan: string | null
 }
 
 /** One of the three. */
@@ -169,12 +186,17 @@ interface Installed extends Children<Installed> {
   readonly sources?: List
   readonly expires_at?: string | null
   readonly groups?: readonly InstalledGroup[]
+  readonly plan?: string | null
 }
 
 export interface Installation {
   readonly workspaces: readonly InstalledWorkspace[]
+  readonly plans: readonly InstalledPlan[]
   readonly managedSettings: SettingsRules
 }
+
+type InstalledPlan = AnswerOf<'putPlan'>
+type DeclaredPlan = z.output<typeof planSchema>
 
 type SettingsRules = AnswerOf<'getManagedSettings'>['rules']
 
@@ -191,23 +213,39 @@ export async function readInstallation(api: ApiClient): Promise<Installation> {
     const projects = await api.list('listProjects', { id: workspace.id }, Number.POSITIVE_INFINITY)
     const withKeys = projects.data.map((project) => ({ ...project, keys: active.get(project.id) ?? [] }))
     const groups = await api.list('listGroups', { id: workspace.id }, Number.POSITIVE_INFINITY)
-    installed.push({ ...workspace, projects: withKeys, groups: groups.data })
+    const { next_plan: plan } = await api.call('getWorkspacePlan', { id: workspace.id })
+    installed.push({ ...workspace, projects: withKeys, groups: groups.data, plan })
   }
-  return { workspaces: installed, managedSettings: (await api.call('getManagedSettings', {})).rules }
+  const { data: plans } = await api.call('listPlans', {})
+  return { workspaces: installed, plans, managedSettings: (await api.call('getManagedSettings', {})).rules }
 }
 
 /** The installation as a file would declare it, with ids only where a name is not unique. */
-export function declarationOf({ workspaces, managedSettings }: Installation): Declaration {
+export function declarationOf({ workspaces, plans, managedSettings }: Installation): Declaration {
   const rules = managedSettings.map(({ role, group, settings }) => ({
     ...(role != null && { role }),
     ...(group != null && { group }),
     settings,
   }))
-  return { workspaces: declared(workspaces), ...(rules.length > 0 && { managed_settings: rules }) } as Declaration
+  return {
+    ...(plans.length > 0 && { plans: plans.map(declaredPlan) }),
+    workspaces: declared(workspaces),
+    ...(rules.length > 0 && { managed_settings: rules }),
+  } as Declaration
+}
+
+function declaredPlan({ id, name, credit, period, expires_days, price }: InstalledPlan): DeclaredPlan {
+  return {
+    id,
+    ...(name !== id && { name }),
+    ...{ credit, period },
+    ...(expires_days !== null && { expires_days }),
+    ...(price !== null && { price }),
+  }
 }
 
 function declared(list: readonly Installed[]): readonly object[] {
-  return list.map(({ id, name, models, aliases, limits, sources, expires_at, groups, projects, keys }) => ({
+  return list.map(({ id, name, models, aliases, limits, sources, expires_at, plan, groups, projects, keys }) => ({
     name,
     ...(list.filter((each) => each.name === name).length > 1 && { id }),
     ...(models && { models }),
@@ -215,6 +253,7 @@ function declared(list: readonly Installed[]): readonly object[] {
     ...(Object.keys(limits).length > 0 && { limits }),
     ...(sources && { sources }),
     ...(expires_at && { expires_at }),
+    ...(plan && { plan }),
     ...(groups?.length && { groups: groups.map((group) => declaredGroup(group, projects ?? [])) }),
     ...(projects && { projects: declared(projects) }),
     ...(keys && { keys: declared(keys) }),
@@ -237,8 +276,8 @@ function placeOfMember({ id, name }: InstalledGroup['members'][number], projects
 type Place = string
 
 export interface Change {
-  readonly action: 'create' | 'allow' | 'alias' | 'group' | 'limit' | 'revoke' | 'delete' | 'replace'
-  readonly what: Kind | 'group' | 'managed settings'
+  readonly action: 'create' | 'allow' | 'alias' | 'group' | 'limit' | 'plan' | 'revoke' | 'delete' | 'replace'
+  readonly what: Kind | 'group' | 'plan' | 'managed settings'
   /** Empty where there is only one. */
   readonly place: Place
   /** The rest of its line after the place: `: limits none → 60 rpm`. */
@@ -269,8 +308,8 @@ const putLimits = { workspace: 'putWorkspaceLimits', project: 'putProjectLimits'
 const managedBy = 'file'
 
 export function planChanges(
-  { workspaces, managed_settings: rules }: Declaration,
-  { workspaces: installation, managedSettings }: Installation,
+  { plans, workspaces, managed_settings: rules }: Declaration,
+  { workspaces: installation, plans: installedPlans, managedSettings }: Installation,
   { prune, now }: PlanOptions,
 ): Plan {
   const changes: Change[] = []
@@ -291,7 +330,7 @@ export function planChanges(
     }
     const matched = declared.map((entry) => match(what, prefix, entry, installed))
     for (const { entry, place, found } of matched) {
-      const { id: _, limits, ...body } = entry
+      const { id: _, limits, plan: wanted, ...body } = entry
       const { name, models = null, aliases = null } = body
       if (found && what === 'key') faults.push(...fixedMembers(place, entry, found))
       if (found && what === 'project' && !sameList(found.models, models)) {
@@ -331,6 +370,13 @@ export function planChanges(
         const put: Change['call'] = (api, idOf) =>
           api.call(putLimits[what], { id: idOf(place), body: limits ?? {}, managedBy })
         change('limit', place, detail, put)
+      }
+      if (what === 'workspace' && wanted !== undefined && wanted !== (found?.plan ?? null)) {
+        const choose: Change['call'] = (api, idOf) =>
+          wanted === null
+            ? api.call('endWorkspacePlan', { id: idOf(place), managedBy })
+            : api.call('putWorkspacePlan', { id: idOf(place), body: { plan: wanted }, managedBy })
+        change('plan', place, `: plan ${found?.plan ?? 'none'} → ${wanted ?? 'none'}`, choose)
       }
       planLevel(level + 1, place, childrenOf(entry), found ? childrenOf(found) : [])
       if (what === 'workspace') planGroups(place, entry.groups ?? [], found)
@@ -402,6 +448,15 @@ export function planChanges(
     return { entry, place, found }
   }
 
+  for (const { id, ...plan } of plans ?? []) {
+    const found = installedPlans.find((each) => each.id === id)
+    const before = found && shownPlan(declaredPlan(found))
+    const after = shownPlan({ id, ...plan })
+    if (before === after) continue
+    const action = found ? 'plan' : 'create'
+    const call: Change['call'] = (api) => api.call('putPlan', { plan: id, body: plan, managedBy })
+    changes.push({ action, what: 'plan', place: id, detail: `: ${found ? `${before} → ` : ''}${after}`, call })
+  }
   planLevel(0, '', workspaces ?? [], installation)
   if (rules && !Bun.deepEquals(rules.map(withoutNull), managedSettings.map(withoutNull))) {
     changes.push({
@@ -420,6 +475,12 @@ function inOrder(changes: readonly Change[]): readonly Change[] {
   if (!changes.some(({ what }) => what === 'group')) return changes
   const others = changes.filter((change) => !isLimit(change) && !isLast(change))
   return [...others, ...changes.filter(isLimit), ...changes.filter(isLast)]
+}
+
+function shownPlan({ id, name = id, credit, period, expires_days: days, price }: DeclaredPlan): string {
+  const expiry = days == null ? '' : `, expires after ${days} days`
+  const shownName = name === id ? '' : `, "${name}"`
+  return `$${credit} a ${period}${expiry}${price == null ? '' : `, price $${price}`}${shownName}`
 }
 
 function withoutNull({ role, group, settings }: SettingsRules[number]): object {
@@ -471,7 +532,7 @@ function shownList(list: List): string {
 }
 
 const signs = {
-  ...{ create: '+', allow: '~', alias: '~', group: '~', limit: '~' },
+  ...{ create: '+', allow: '~', alias: '~', group: '~', limit: '~', plan: '~' },
   ...{ revoke: '-', delete: '-', replace: '~' },
 } as const
 

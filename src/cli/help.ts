@@ -23,6 +23,7 @@ Usage
   tollgate limits         show, set or replace the limits of a workspace, a project or a key
   tollgate groups         sets of people and keys, for spend limits: list, create, show, add, remove, rename, delete
   tollgate wallet         show, topup, correct, transfers; pay by card, payments, refund
+  tollgate plans          credit for every day, week or month that expires: list, put, delete; show, choose, end
   tollgate auto-topup     automatic top-up from a saved card
   tollgate credentials    a workspace's own provider keys: list, put, delete
   tollgate models         available models and their prices; --all also those whose provider is off

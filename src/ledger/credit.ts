@@ -41,6 +41,12 @@ export async function listCredits(sql: Sql, workspaceId: WorkspaceId): Promise<r
   }))
 }
 
+/** The part of the balance that expires. */
+export async function creditOf(sql: Sql, workspaceId: WorkspaceId): Promise<Nano> {
+  const [row] = await sql<{ credit: Nano }>`SELECT credit FROM balances WHERE account_id = ${walletOf(workspaceId)}`
+  return row?.credit ?? zeroNano
+}
+
 /** How much of each credit a transfer used. */
 export async function usesOf(
   sql: Sql,
@@ -194,7 +200,12 @@ export async function expireCredit(sql: Sql, workspaceId: WorkspaceId, terms: Ex
 
 /** `pro, 2026-11` */
 function referenceOf(planId: string, window: string): string {
-  return `${planId}, ${window.replace(/^.*:/, '')}`
+  return `${planId}, ${periodShown(window)}`
+}
+
+/** `month:2026-11` → `2026-11` */
+export function periodShown(window: string): string {
+  return window.replace(/^.*:/, '')
 }
 
 type Move = Pick<Parameters<typeof fundingColumns>[1], 'id' | 'kind' | 'amount' | 'debitAccount' | 'creditAccount'> & {

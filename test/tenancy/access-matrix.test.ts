@@ -60,6 +60,7 @@ const pathWith = ({ path }: ManagedCall, id: string) =>
     .replace('{list}', 'partners')
     .replace('{model}', 'sandbox/echo')
     .replace('{list}', 'retail')
+    .replace('{plan}', 'pro')
 const people = { member: 'mem', invitation: 'inv', token: 'tok', session: 'ses', device: 'sgn' } as const
 const prefixes = { workspace: 'ws', project: 'prj', key: 'key', group: 'grp', request: 'req', ...people } as const
 type Kind = keyof typeof prefixes
@@ -83,6 +84,8 @@ const asInstallation: Readonly<Record<string, number>> = {
   'POST /api/me/device-grants/approve': 400,
   'POST /api/me/device-grants/deny': 400,
   'POST /api/invitations': 404,
+  // It was deleted by the call before.
+  'PUT /api/workspaces/{id}/plan': 404,
   // It is made by the next call.
   'GET /api/price-lists/{list}': 404,
   'POST /api/reconciliations': 404,

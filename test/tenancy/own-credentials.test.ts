@@ -87,7 +87,7 @@ forEachEngine((engine) => {
       transfers: [{ kind: 'charge', amount: '0.00' }],
     })
     const wallet = await free.must('GET', `/api/workspaces/${workspaceId}/wallet`)
-    expect(wallet).toEqual({ balance: '0.00', held: '0.00', available: '0.00', currency: 'USD' })
+    expect(wallet).toEqual({ balance: '0.00', held: '0.00', available: '0.00', credit: '0.00', currency: 'USD' })
   })
 
   test('with a fee a request costs exactly the fee, and an empty wallet is refused', async () => {

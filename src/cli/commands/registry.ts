@@ -14,6 +14,7 @@ import { groupCommands } from './groups.ts'
 import { importCommands } from './import.ts'
 import { catalogCommands } from './models.ts'
 import { peopleCommands } from './people.ts'
+import { planCommands } from './plans.ts'
 import { providerCommands } from './providers.ts'
 import { requestCommands } from './requests.ts'
 import { secretCommands } from './secrets.ts'
@@ -44,6 +45,7 @@ export const commands: readonly CommandDefinition[] = [
   ...groupCommands,
   ...peopleCommands,
   ...moneyCommands,
+  ...planCommands,
   ...catalogCommands,
   ...requestCommands,
   ...billCommands,

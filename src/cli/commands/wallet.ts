@@ -35,9 +35,10 @@ const walletCommands: readonly CommandDefinition[] = [
     operation: 'getWallet',
     arguments: [workspaceArgument],
     options: { workspace },
-    async text({ balance, held, available }, { api }, { id = '' }) {
+    async text({ balance, held, available, credit }, { api }, { id = '' }) {
       const facts = renderFacts([
         ['balance', shownUsd(balance)],
+        ...(Number(credit) === 0 ? [] : [['plan credit', `${shownUsd(credit)} of it, which expires`] as const]),
         ['held', `${shownUsd(held)} by running requests`],
         ['available', shownUsd(available)],
       ])

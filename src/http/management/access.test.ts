@@ -18,6 +18,7 @@ const pathTo = ({ path, kind }: Route) =>
     .replace('{provider}', 'acme')
     .replace('{model}', 'acme/large')
     .replace('{list}', 'retail')
+    .replace('{plan}', 'pro')
 
 /** The installation has no password and no tokens; the example's workspace does not exist. */
 const asInstallation: Readonly<Partial<Record<Route['name'], number>>> = {

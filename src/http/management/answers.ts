@@ -212,11 +212,12 @@ function keyStatus(
   return expiresAt !== undefined && expiresAt <= now ? 'expired' : 'active'
 }
 
-export function walletAnswer({ posted, held, available }: Wallet): AnswerOf<'getWallet'> {
+export function walletAnswer({ posted, held, available }: Wallet, credit: Nano): AnswerOf<'getWallet'> {
   return {
     balance: formatUsd(posted),
     held: formatUsd(held),
     available: formatUsd(available),
+    credit: formatUsd(credit),
     currency: 'USD',
   }
 }

@@ -41,7 +41,7 @@ import type { MoveDependencies } from './writes.ts'
 
 export interface RouteDependencies extends MoveDependencies {
   readonly clock: Clock
-  readonly ledger: Pick<Ledger, 'fund' | 'wallet' | 'transfers' | 'correct' | 'recount'>
+  readonly ledger: Pick<Ledger, 'fund' | 'wallet' | 'transfers' | 'correct' | 'recount' | 'renewPlans'>
   readonly idempotency: Idempotency
   /** undefined = no payments are configured; the operations answer which settings to make. */
   readonly checkout?: Checkout | undefined

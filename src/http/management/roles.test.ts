@@ -57,6 +57,12 @@ const table: Readonly<Record<OperationName, readonly [Row, Row, Row]>> = {
   listPayments: readers,
   refundPayment: operators,
   createProject: admins(201),
+  getWorkspacePlan: readers,
+  putWorkspacePlan: operators,
+  endWorkspacePlan: operators,
+  listPlans: operators,
+  putPlan: operators,
+  deletePlan: operators,
   // The second of the same name in one workspace is refused.
   createGroup: [[201, 400, 404, 404], no, no],
   listGroups: admins(),
@@ -341,6 +347,7 @@ async function callOf(roles: Roles, name: OperationName, column: Column, caller:
     .replace('{provider}', 'acme')
     .replace('{model}', 'acme%2Flarge')
     .replace('{list}', 'partners')
+    .replace('{plan}', 'pro')
   const isScoped = isScopedByWorkspace(name)
   const query = isScoped && method === 'GET' ? `?workspace_id=${workspaceId}` : ''
   const example = 'example' in row ? row.example : {}
@@ -451,5 +458,6 @@ const asOperator: Readonly<Partial<Record<OperationName, number>>> = {
   denyDeviceGrant: 400,
   refundPayment: 404,
   getPriceList: 404,
+  putWorkspacePlan: 404,
   runReconciliation: 404,
 }

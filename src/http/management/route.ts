@@ -32,6 +32,8 @@ interface CallOf<Id, Body, Query> {
   readonly model: string
   /** `{list}` of the path; empty without one. */
   readonly list: string
+  /** `{plan}` of the path; empty without one. */
+  readonly plan: string
   readonly body: Body
   readonly query: Query
   readonly act: Act & { readonly requestId: RequestId }
@@ -93,6 +95,7 @@ export interface Match {
   readonly provider: string
   readonly model: string
   readonly list: string
+  readonly plan: string
 }
 
 /** Throws a Failure if there is none. */
@@ -122,10 +125,12 @@ export function createMatchRoute(routes: readonly Route[]): MatchRoute {
     }
     const sentAs = (name: string) => sent[match.parts.indexOf(name)] ?? ''
     const model = [sentAs('{creator}'), sentAs('{model}')].filter(Boolean).map(decodeModelId).join('/')
-    return { route: match.route, id: sentAs('{id}'), provider: sentAs('{provider}'), model, list: sentAs('{list}') }
+    const [id = '', provider = '', list = '', plan = ''] = ['{id}', '{provider}', '{list}', '{plan}'].map(sentAs)
+    return { route: match.route, id, provider, model, list, plan }
   }
 }
 
+const names: ReadonlySet<string> = new Set(['{provider}', '{list}', '{plan}'])
 const matchesAnything: ReadonlySet<string> = new Set(['{id}', '{creator}', '{model}'])
 
 function spellings(path: string): readonly string[] {
@@ -133,7 +138,7 @@ function spellings(path: string): readonly string[] {
 }
 
 function fits(part: string, sent: string | undefined): boolean {
-  if (part === '{provider}' || part === '{list}') return sent !== undefined && /^[a-z0-9][a-z0-9-]{0,62}$/.test(sent)
+  if (names.has(part)) return sent !== undefined && /^[a-z0-9][a-z0-9-]{0,62}$/.test(sent)
   return matchesAnything.has(part) ? sent !== undefined && sent !== '' : part === sent
 }
 

@@ -38,7 +38,13 @@ forEachEngine((engine) => {
   storeTest('adds a top-up to an empty wallet at once, and lists transfers newest first', async (management) => {
     const { id } = await management.make('/api/workspaces', { name: 'acme' })
     const wallet = async () => (await management.ask('GET', `/api/workspaces/${id}/wallet`)).body
-    expect(await wallet()).toEqual({ balance: '0.00', held: '0.00', available: '0.00', currency: 'USD' })
+    expect(await wallet()).toEqual({
+      balance: '0.00',
+      held: '0.00',
+      available: '0.00',
+      credit: '0.00',
+      currency: 'USD',
+    })
     const first = await management.make(`/api/workspaces/${id}/topups`, { amount: '25', reference: 'invoice 17' })
     expect(first).toEqual({ id: expect.stringMatching(/^tr_/), amount: '25.00', balance: '25.00' })
     const second = await management.make(`/api/workspaces/${id}/topups`, { amount: '0.000000001', reference: null })

@@ -23,6 +23,7 @@ import { catalogHandlers } from './catalog.ts'
 import type { RouteDependencies } from './dependencies.ts'
 import { checkBody, checkQuery, readJson } from './input.ts'
 import { peopleHandlers } from './people.ts'
+import { planHandlers } from './plans.ts'
 import { providerHandlers } from './providers.ts'
 import { requestHandlers } from './requests.ts'
 import {
@@ -97,6 +98,7 @@ export function createManagementApi(deps: ManagementDependencies): ManagementApi
       provider: match.provider,
       model: match.model,
       list: match.list,
+      plan: match.plan,
       act,
       reach,
       address: deps.addressOf(request),
@@ -198,6 +200,7 @@ export function managementRoutes(deps: RouteDependencies): readonly Route[] {
   return routesOf({
     ...workspaceHandlers(deps),
     ...walletHandlers(deps),
+    ...planHandlers(deps),
     ...projectHandlers(deps),
     ...keyHandlers(deps),
     ...limitHandlers(deps),

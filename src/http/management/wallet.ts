@@ -9,6 +9,7 @@ import { assert, Failure } from '../../kernel/failure.ts'
 import type { RefundId, WorkspaceId } from '../../kernel/ids.ts'
 import { formatUsd, type Nano, zeroNano } from '../../kernel/money.ts'
 import type { Insufficient } from '../../ledger/account.ts'
+import { creditOf } from '../../ledger/credit.ts'
 import type { Correction } from '../../ledger/fund.ts'
 import { readStatement, signedAmount } from '../../ledger/statement.ts'
 import { listFundings } from '../../ledger/transfer.ts'
@@ -28,7 +29,7 @@ export function walletHandlers(deps: RouteDependencies) {
   const { database, ledger } = deps
   return {
     async getWallet({ id }) {
-      return walletAnswer(await ledger.wallet(id))
+      return walletAnswer(await ledger.wallet(id), await creditOf(database.sql, id))
     },
     async topUp({ id, body: { amount, reference }, act, idempotencyKey }) {
       const outcome = await ledger.fund({

@@ -5,6 +5,8 @@ import { listAnswer } from '../../api/fields.ts'
 import { hasPriceList } from '../../catalog/price-lists.ts'
 import type { WorkspaceId } from '../../kernel/ids.ts'
 import { matchesModel, type SpendLimit } from '../../kernel/spend-limit.ts'
+import { creditOf } from '../../ledger/credit.ts'
+import { setWorkspacePlan } from '../../ledger/plans.ts'
 import type { Sql } from '../../store/sql.ts'
 import { forgetRequests } from '../../telemetry/retention.ts'
 import { appendAudit, listAuditOf } from '../../tenancy/audit.ts'
@@ -47,6 +49,7 @@ import {
 import { noPriceList } from './catalog.ts'
 import type { RouteDependencies } from './dependencies.ts'
 import { allowlistsOf, checkNextModels, namesModels } from './next-models.ts'
+import { workspacePlanAnswer } from './plans.ts'
 import type { Call, Handlers } from './route.ts'
 
 export function workspaceHandlers(deps: RouteDependencies) {
@@ -85,7 +88,11 @@ export function workspaceHandlers(deps: RouteDependencies) {
     },
     // Not a `write`: a million requests are deleted in batches, each of which may stay deleted.
     async eraseWorkspace({ id, act }) {
-      const erased = await database.transaction((sql) => eraseWorkspace(sql, id, act))
+      const erased = await database.transaction(async (sql) => {
+        // An erased workspace gets no further credit.
+        await setWorkspacePlan(sql, id, undefined)
+        return await eraseWorkspace(sql, id, act)
+      })
       // Before the long part, so that its keys stop working now.
       invalidate(id)
       credentials.forget(id)
@@ -265,7 +272,8 @@ async function* exportPieces(
   const { id } = workspace
   const { sql } = database
   yield line('workspace', await workspaceAnswers.one(sql, workspace, now))
-  yield line('wallet', walletAnswer(await ledger.wallet(id)))
+  yield line('wallet', walletAnswer(await ledger.wallet(id), await creditOf(sql, id)))
+  yield line('plan', await workspacePlanAnswer(sql, id))
   const objects: string[] = [id]
   for await (const project of everyItem((page) => listProjects(sql, id, page, { archived: 'true' }))) {
     objects.push(project.id)

@@ -1,0 +1,82 @@
+import { expect, test } from 'bun:test'
+import { forEachEngine } from '../../../test/parts/engines.ts'
+import { expectBooksRight, holdOf, settlementOf } from '../../../test/parts/ledger.ts'
+import { openManagement } from '../../../test/parts/management.ts'
+
+const pro = { name: 'Pro', credit: '20', period: 'month', price: '15' }
+
+forEachEngine((engine) => {
+  test('an operator offers plans, gives one to a workspace, changes it for the next period and ends it', async () => {
+    await using management = await openManagement(engine)
+    const { ask, make, ledger, database } = management
+    const { id } = await make('/api/workspaces', { name: 'acme' })
+    const path = `/api/workspaces/${id}/plan`
+    const put = (plan: string, body: object) => ask('PUT', `/api/plans/${plan}`, { body })
+    expect((await ask('GET', path)).body).toEqual({
+      ...{ plan: null, starts_at: null, ends_at: null, next_plan: null, next_credit: null, credits: [] },
+    })
+    const offered = { id: 'pro', ...pro, credit: '20.00', price: '15.00', expires_days: null, workspaces: 0 }
+    expect((await put('pro', pro)).body).toEqual(offered)
+    expect((await put('daily', { credit: '1', period: 'day', expires_days: 7 })).status).toBe(200)
+    const { body: begun } = await ask('PUT', path, { body: { plan: 'pro' } })
+    expect(begun).toMatchObject({ plan: 'pro', next_plan: 'pro', next_credit: '20.00' })
+    expect(begun.credits).toMatchObject([
+      { plan: 'pro', granted: '20.00', remaining: '20.00', expires_at: begun.ends_at },
+    ])
+
+    const request = holdOf(id, 3_000_000_000n)
+    await ledger.hold(request)
+    await ledger.settle(settlementOf(request.requestId, 2_500_000_000n))
+    expect((await ask('GET', path)).body.credits).toMatchObject([{ granted: '20.00', remaining: '17.50' }])
+    expect((await ask('GET', `/api/workspaces/${id}/wallet`)).body).toMatchObject({ balance: '17.50', credit: '17.50' })
+    const transfers = (await ask('GET', `/api/workspaces/${id}/transfers?kind=plan_credit`)).body.data
+    expect(transfers).toMatchObject([{ id: begun.credits[0].id, direction: 'in', amount: '20.00' }])
+
+    expect((await ask('PUT', path, { body: { plan: 'daily' } })).body).toMatchObject({
+      ...{ plan: 'pro', next_plan: 'daily', next_credit: '1.00', credits: [{ plan: 'pro', remaining: '17.50' }] },
+    })
+    expect((await ask('DELETE', path)).body).toMatchObject({ plan: 'pro', next_plan: null, next_credit: null })
+    const refused = await ask('DELETE', '/api/plans/pro')
+    expect([refused.status, refused.body.error.message]).toEqual([
+      400,
+      `The plan \`pro\` belongs to ${id}. Give these workspaces another plan or none, and delete it after their current period.`,
+    ])
+    expect((await ask('DELETE', '/api/plans/daily')).status).toBe(204)
+    expect((await ask('GET', '/api/plans')).body.data).toEqual([{ ...offered, workspaces: 1 }])
+    const { body: audit } = await ask('GET', '/api/audit?limit=7')
+    expect(audit.data.map(({ action, object }: { action: string; object: string }) => `${action} ${object}`)).toEqual([
+      'plan.delete daily',
+      ...Array(3).fill(`workspace.plan ${id}`),
+      ...['plan.set daily', 'plan.set pro', `workspace.create ${id}`],
+    ])
+    await expectBooksRight(database)
+  })
+
+  test('a plan that cannot be is refused with what it must be', async () => {
+    await using management = await openManagement(engine)
+    const { ask, make } = management
+    const { id } = await make('/api/workspaces', { name: 'acme' })
+    const faultOf = async (method: string, path: string, body?: object) => {
+      const reply = await ask(method, path, { body })
+      return [reply.status, reply.body.error.param, reply.body.error.message]
+    }
+    const put = (body: object, plan = 'pro') => faultOf('PUT', `/api/plans/${plan}`, { ...pro, ...body })
+    expect(await put({ credit: '0' })).toEqual([
+      ...[400, 'credit', '`credit` must be more than 0 and at most 1000000.00 (USD).'],
+    ])
+    expect((await put({ credit: '1000000.01' }))[1]).toBe('credit')
+    expect((await put({ price: '1000000.01' }))[1]).toBe('price')
+    expect((await put({ period: 'year' }))[2]).toBe('`period` must be "day", "week" or "month".')
+    for (const days of [0, 367, 1.5]) {
+      expect((await put({ expires_days: days }))[2]).toBe(
+        '`expires_days` must be a whole number of days from 1 to 366.',
+      )
+    }
+    expect((await put({}, `a${'-'.repeat(41)}`))[2]).toBe(
+      'The id of a plan must be a-z, 0-9 and -, at most 40 characters.',
+    )
+    const missing = 'There is no plan `gold`. GET /api/plans lists them.'
+    expect((await faultOf('PUT', `/api/workspaces/${id}/plan`, { plan: 'gold' }))[2]).toBe(missing)
+    expect((await faultOf('DELETE', '/api/plans/gold'))[2]).toBe(missing)
+  })
+})
