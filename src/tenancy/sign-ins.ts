@@ -30,7 +30,8 @@ const lifetimeMs = 90 * dayMs
 const graceMs = 60_000
 
 const prefix = 'tg-rt-'
-const form = /^tg-rt-([\w-]{43})\.(\d{1,9})\.([\w-]{43})$/
+/** As in an access token, the last letter of the code has two bits that mean nothing. */
+const form = /^tg-rt-([\w-]{43})\.(\d{1,9})\.([\w-]{42}[AEIMQUYcgkosw048])$/
 
 interface ReadRefreshToken {
   readonly secret: string
@@ -230,8 +231,10 @@ export async function endSignIn(sql: Sql, id: string, act: Act): Promise<KeyId> 
   return row.key_id
 }
 
-/** All of a person, in every workspace. */
+/** All of a person, in every workspace, and those that they approved and that were not fetched yet. */
 export async function endSignInsOf(sql: Sql, personId: PersonId, act: Act): Promise<number> {
+  await sql`UPDATE device_grants SET state = 'denied', person_id = NULL, project_id = NULL
+    WHERE person_id = ${personId} AND state = 'approved'`
   const ended = await sql`UPDATE sign_ins SET revoked_at = ${timeToSql(act.at)}
     WHERE person_id = ${personId} AND revoked_at IS NULL AND idle_expires_at > ${timeToSql(act.at)} RETURNING id`
   const details = { ended: ended.length }
@@ -239,8 +242,10 @@ export async function endSignInsOf(sql: Sql, personId: PersonId, act: Act): Prom
   return ended.length
 }
 
-/** All of everyone in a workspace. */
+/** All of everyone in a workspace, and those that were approved and not fetched yet. */
 export async function endSignInsIn(sql: Sql, workspaceId: WorkspaceId, act: Act): Promise<number> {
+  await sql`UPDATE device_grants SET state = 'denied', person_id = NULL, project_id = NULL WHERE state = 'approved'
+    AND project_id IN (SELECT id FROM projects WHERE workspace_id = ${workspaceId})`
   const ended = await sql`UPDATE sign_ins SET revoked_at = ${timeToSql(act.at)}
     WHERE key_id IN (SELECT id FROM api_keys WHERE workspace_id = ${workspaceId})
       AND revoked_at IS NULL AND idle_expires_at > ${timeToSql(act.at)} RETURNING id`

@@ -370,6 +370,30 @@ function journeys(open: (provider: IdentityProvider) => Promise<World>): void {
     expect(await must('POST', '/api/me/sign-ins/end', {}, session)).toEqual({ ended: 1 })
     await refusedEverywhere(tokens.access_token)
     expect(await must('POST', '/api/me/sign-ins/end', {}, session)).toEqual({ ended: 0 })
+    // A device that was approved and has not fetched its tokens yet gets none.
+    for (const [path, who] of [
+      ['/api/me/sign-ins/end', session],
+      [`/api/workspaces/${workspace}/end-sign-ins`, undefined],
+    ] as const) {
+      const { device_code: deviceCode, user_code: code } = await startDevice(world.here)
+      expect((await decide('approve', session, code)).status).toBe(204)
+      expect(await must('POST', path, {}, who)).toMatchObject({ ended: expect.any(Number) })
+      expect([path, errorOf(await pollDevice(world.there, deviceCode))]).toEqual([path, '400 access_denied'])
+    }
+  })
+
+  test('a token of which only meaningless bits are altered is refused', async () => {
+    const { access_token: access, refresh_token: token } = await signInDevice(
+      world.here,
+      (await person()).session,
+      project,
+    )
+    const letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
+    const altered = (text: string) => text.slice(0, -1) + letters[letters.indexOf(text.slice(-1)) + 1]
+    expect((await call(world.here, altered(access))).status).toBe(401)
+    expect(errorOf(await refresh(world.here, altered(token)))).toBe('400 invalid_grant')
+    expect((await call(world.there, access)).status).toBe(200)
+    expect((await refresh(world.there, token)).status).toBe(200)
   })
 
   test('an admin ends all devices of the workspace, and none of another one', async () => {
