@@ -167,6 +167,7 @@ function requestRow(id: string, startedAt: number, at: number, seed: Seed): Requ
     budgets: null,
     cost_version: null,
     failed_cost: null,
+    batch_id: null,
   }
 }
 

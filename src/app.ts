@@ -1,14 +1,17 @@
 // The only place where things are constructed and wired. Each part is a file in app/ and gets the ones before it:
-// storage → auth (keys, limits) → pipeline (requests) → alerts → admin (management API, pages, payments) → the HTTP server.
+// storage → auth (keys, limits) → pipeline (requests) → alerts → admin (management API, pages, payments) → batches → the HTTP
+// server.
 
 import { type Admin, createAdmin, publicUrlOf } from './app/admin.ts'
 import { createAlerts } from './app/alerts.ts'
 import { type Auth, createAuth } from './app/auth.ts'
+import { createBatches } from './app/batches.ts'
 import type { LiveCatalog } from './app/live-catalog.ts'
 import { type Base, openingCredit, openStorage } from './app/open-storage.ts'
 import { createPipeline, type Pipeline } from './app/pipeline.ts'
 import type { Config } from './config/config.ts'
 import { surfaces } from './dialects/registry.ts'
+import { createOpenaiBatchesRoute } from './http/batches/openai.ts'
 import { createClientTelemetryRoute } from './http/client-telemetry.ts'
 import { createHandler, type Shutdown } from './http/handler.ts'
 import { connectionLimits, ListenFault, listen } from './http/listen.ts'
@@ -141,7 +144,19 @@ async function start(deps: AppDependencies): Promise<App> {
   const bodiesMemory = memoryLimit() * bodiesShare
   const shedding = createShedding({ clock: deps.loopClock, random: randomUnit, runningMax: limits.requestsMax })
   const { database } = storage
-  const serve = createRoutes({ ...base, auth, pipeline, admin, shutdown, shedding, database, addressOf, onDefect })
+  const batches = createBatches({ ...base, storage, auth, pipeline, isBusy: shedding.isStrained })
+  const serve = createRoutes({
+    ...base,
+    auth,
+    pipeline,
+    batches,
+    admin,
+    shutdown,
+    shedding,
+    database,
+    addressOf,
+    onDefect,
+  })
   const { host, port, localModels } = source.current
   const listening = listen({
     host,
@@ -181,7 +196,10 @@ async function start(deps: AppDependencies): Promise<App> {
       shutdown.phase = delayMs === 0 ? 'draining' : 'leaving'
       if (delayMs > 0) setTimeout(() => (shutdown.phase = 'draining'), delayMs).unref()
       web.close()
+      // Its lines are requests like others: they end with those.
+      const batchesClosed = batches.close()
       const drained = await listening.stop({ delayMs, drainMs }, () => pipeline.ticker.expireAll())
+      await batchesClosed
       // In the reverse order of the start: what is closed later is still used by what is closed before.
       shedding.close()
       source.close()
@@ -199,6 +217,7 @@ async function start(deps: AppDependencies): Promise<App> {
 interface RoutesInput extends Base {
   readonly auth: Auth
   readonly pipeline: Pipeline
+  readonly batches: ReturnType<typeof createBatches>
   readonly admin: Admin
   readonly shutdown: Shutdown
   readonly shedding: ReturnType<typeof createShedding>
@@ -208,7 +227,7 @@ interface RoutesInput extends Base {
 }
 
 /** Everything that the gateway serves, by path. */
-function createRoutes({ source, clock, auth, pipeline, admin, ...http }: RoutesInput) {
+function createRoutes({ source, clock, auth, pipeline, batches, admin, ...http }: RoutesInput) {
   const { ledger, catalog } = pipeline
   const { authenticate, credentials, limiter } = auth
   const listing = { authenticate, credentials, limiter, catalog }
@@ -237,6 +256,7 @@ function createRoutes({ source, clock, auth, pipeline, admin, ...http }: RoutesI
       storedResponses: pipeline.storedResponses,
       settings: source,
     }),
+    openaiBatches: createOpenaiBatchesRoute(batches.route),
     management: admin.management,
     signIn: admin.signIn,
     metrics: pipeline.metrics,

@@ -32,7 +32,7 @@ const examples: readonly [breaks: string, files: Record<string, string>, finding
   [
     'a file outside every folder',
     { 'src/helpers.ts': '' },
-    'src/helpers.ts:1: stands in no layer. Put it into one of the folders main, app, config, http, web, cli, api, pipeline, routing, alerts, reconcile, providers, dialects, catalog, ledger, limits, tenancy, telemetry, wire, store, kernel',
+    'src/helpers.ts:1: stands in no layer. Put it into one of the folders main, app, config, http, web, cli, api, batches, pipeline, routing, alerts, reconcile, providers, dialects, catalog, ledger, limits, tenancy, telemetry, wire, store, kernel',
   ],
   [
     'an import from a layer above',

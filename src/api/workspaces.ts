@@ -92,6 +92,7 @@ export const workspaceOperations = {
       keys: z.int().describe('Keys revoked and erased.'),
       credentials: z.int(),
       responses: z.int().describe('Responses that callers had stored.'),
+      batches: z.int().describe('Batches, with their files and results.'),
       requests: z.int(),
     }),
   },

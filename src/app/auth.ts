@@ -77,6 +77,7 @@ export function createAuth(deps: AuthDependencies) {
   return {
     ...replication,
     authenticate: authenticator.authenticate,
+    authenticateKey: authenticator.authenticateKey,
     accessTokens,
     computeVerifier: createVerifier(pepper.current),
     keyRing,

@@ -2,6 +2,7 @@
 // request pipeline over all of them.
 
 import manifest from '../../package.json' with { type: 'json' }
+import type { Dialect } from '../dialects/dialect.ts'
 import { dialects } from '../dialects/registry.ts'
 import { createMetricsRoute } from '../http/metrics.ts'
 import { randomUnit } from '../kernel/clock.ts'
@@ -14,10 +15,11 @@ import type { ClientRequest } from '../pipeline/client-request.ts'
 import { createCountTokens } from '../pipeline/count-tokens.ts'
 import { createTicker } from '../pipeline/deadline.ts'
 import { InputRatios } from '../pipeline/estimate.ts'
+import { createExpectedCost } from '../pipeline/expected-cost.ts'
 import { createKeptReasoning } from '../pipeline/kept-reasoning.ts'
 import { PreviousTurns, UsualOutputs } from '../pipeline/learned.ts'
 import { Rooms } from '../pipeline/rooms.ts'
-import { createRunRequest } from '../pipeline/run.ts'
+import { createRunRequest, type RunDependencies } from '../pipeline/run.ts'
 import { createCacheKeys, createContentTags } from '../pipeline/session.ts'
 import { PendingSettlements } from '../pipeline/stream.ts'
 import { createWarmUp } from '../pipeline/warm-up.ts'
@@ -140,6 +142,10 @@ export async function createPipeline(deps: PipelineDependencies) {
     catalog,
     settings: source,
   }
+  const embedded = ({ embeddings }: Dialect) => {
+    assert(embeddings, 'only a dialect with embeddings has this path')
+    return embeddings.readEnvelope
+  }
   return {
     generate: createRunRequest(shared),
     countTokens: createCountTokens(shared),
@@ -147,11 +153,14 @@ export async function createPipeline(deps: PipelineDependencies) {
       assert(readCompaction, 'only a dialect that compacts has this path')
       return readCompaction
     }),
-    embed: createRunRequest(shared, ({ embeddings }) => {
-      assert(embeddings, 'only a dialect with embeddings has this path')
-      return embeddings.readEnvelope
-    }),
+    embed: createRunRequest(shared, embedded),
     warmUp: createWarmUp(shared),
+    /** For requests that the gateway makes itself: the same path, with other ways to know the caller and to keep answers. */
+    runners(own: Pick<RunDependencies, 'authenticate' | 'idempotencyKeys'>) {
+      const deps = { ...shared, ...own }
+      return { generate: createRunRequest(deps), embed: createRunRequest(deps, embedded) }
+    },
+    expectedCost: createExpectedCost(shared),
     storedResponses,
     ledger,
     requests,

@@ -546,7 +546,7 @@ onSqlite((engine) => {
     const erased = await world.run(`workspaces erase ${id} --yes`)
     expect([erased.exit, erased.out]).toEqual([
       0,
-      `${id} is erased: 1 keys, 0 credentials, 0 stored responses, 0 requests. Its charges and its balance stay.\n`,
+      `${id} is erased: 1 keys, 0 credentials, 0 stored responses, 0 batches, 0 requests. Its charges and its balance stay.\n`,
     ])
     expect((await world.json(`workspaces show ${id}`)).name).toBe('erased')
   })

@@ -92,6 +92,7 @@ test('uses defaults without a file or variables', () => {
     ownKeys: { feeBasisPoints: 0, mayBringAddress: false, allowHosts: [], plainHttp: false },
     prices: { updateFrom: undefined, updateHours: 24 },
     reconcile: { daily: true, hour: 8, days: 5 },
+    batches: { enabled: false, concurrency: 4, outputDays: 7, fileBytesMax: 209_715_200, linesMax: 50_000 },
     alerts: { emailDomains: [] },
     webhooks: { allowHosts: [] },
     payments: { min: '1.00', max: '10000.00' },

@@ -140,6 +140,7 @@ function settingsOf(given: SectionInputs, facts: ProcessFacts): SettingsConfig {
     sessions: values('sessions'),
     prices: values('prices'),
     reconcile: values('reconcile'),
+    batches: values('batches'),
     alerts: values('alerts'),
     webhooks: values('webhooks'),
     payments: values('payments'),

@@ -112,6 +112,7 @@ test.each([
       sessions: {},
       prices: {},
       reconcile: {},
+      batches: {},
       alerts: {},
       webhooks: {},
       payments: {},

@@ -402,6 +402,40 @@ export const sections = {
     },
   },
 
+  batches: {
+    about: '[Batches](batches.md): files of requests that are answered in the background.',
+    settings: {
+      enabled: setting(onOff, {
+        default: 'off',
+        variable: 'TOLLGATE_BATCHES',
+        help: 'whether callers can create batches, whose prompts and answers are stored, encrypted, until they are deleted',
+        details: 'See [what is stored](../security.md#batches).',
+      }),
+      concurrency: setting(z.int().min(1).max(256), {
+        default: 4,
+        help: 'lines of batches that one process runs at the same time',
+      }),
+      output_days: setting(z.int().min(1).max(30), {
+        member: 'outputDays',
+        default: 7,
+        unit: 'days',
+        help: 'how long results of batches are kept, and files that no batch has used',
+      }),
+      file_bytes_max: setting(
+        z
+          .int()
+          .min(1024)
+          .max(2 ** 30),
+        { member: 'fileBytesMax', default: 200 * 2 ** 20, unit: 'bytes', help: 'largest file of a batch' },
+      ),
+      lines_max: setting(z.int().min(1).max(1_000_000), {
+        member: 'linesMax',
+        default: 50_000,
+        help: "most lines of a batch; twice as many with Anthropic's API",
+      }),
+    },
+  },
+
   alerts: {
     about: 'Who may get alerts.',
     settings: {

@@ -26,6 +26,7 @@ const dependencies: HandlerDependencies = {
   managedSettings: defect,
   clientTelemetry: defect,
   storedResponses: async () => undefined,
+  openaiBatches: async () => undefined,
   settings: { current: { corsOrigins: [], storeResponses: false } },
   management: async () => undefined,
   metrics: defect,

@@ -11,6 +11,7 @@ import { type ClientRequest, pathOf } from '../pipeline/client-request.ts'
 import type { Connection } from '../pipeline/exchange.ts'
 import type { RunRequest } from '../pipeline/run.ts'
 import { hideKeys } from '../tenancy/api-key.ts'
+import type { BatchCall } from './batches/route.ts'
 import { type createClientTelemetryRoute, isTelemetryPath } from './client-telemetry.ts'
 import { managedSettingsPath } from './managed-settings.ts'
 import { metricsPath } from './metrics.ts'
@@ -46,6 +47,8 @@ export interface HandlerDependencies {
     address: string | undefined,
     path: string,
   ): Promise<Answer | undefined>
+  /** Serves /v1/files and /v1/batches; undefined = not one of their paths, or there are no batches here. */
+  openaiBatches(call: BatchCall, path: string): Promise<Answer | undefined>
   readonly settings: { readonly current: HandlerSettings }
   /** Serves /api; undefined = not one of its paths. */
   management(
@@ -187,7 +190,13 @@ function createServe(deps: HandlerDependencies): PathHandler {
       const id = path.slice('/models/'.length)
       return guard(surface, () => deps.models(request, surface, addressOf(request), id))
     }
-    const { responses, messages } = surfaces
+    const { chat, responses, messages } = surfaces
+    const batches = await guard(chat.dialect, () => {
+      const connection = new PipelineConnection(request, socket, deps)
+      const call = { request, surface: chat.dialect, address: addressOf(request), connection }
+      return deps.openaiBatches(call, path)
+    })
+    if (batches) return batches
     const stored = await guard(responses.dialect, () =>
       deps.storedResponses(request, responses.dialect, addressOf(request), path),
     )

@@ -93,6 +93,8 @@ export function createShedding(deps: SheddingDependencies) {
       const retryAfterMs = Math.round(retryMinMs + random() * retrySpreadMs)
       return new Failure('OVERLOADED', `Tollgate ${why} to take this request. Retry in a moment.`, { retryAfterMs })
     },
+    /** Whether the event loop was late at all in the last seconds, or memory is short: a reason to begin nothing that can wait. */
+    isStrained: () => stalls.share > 0 || rss > memoryBytesMax * memoryShare,
     close: () => clearInterval(timer),
   }
 }

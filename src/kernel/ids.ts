@@ -24,6 +24,10 @@ export type SignInId = `sgn_${string}`
 export type DeviceGrantId = `dgr_${string}`
 export type PaymentId = `pay_${string}`
 export type RefundId = `rfn_${string}`
+/** Of a batch that was created with OpenAI's API, or with Anthropic's. */
+export type BatchId = `batch_${string}` | `msgbatch_${string}`
+/** A file of a batch. */
+export type FileId = `file_${string}`
 /** One process among several on a database. */
 export type ReplicaId = `rep_${string}`
 export type IdPrefix =
@@ -47,6 +51,9 @@ export type IdPrefix =
   | 'dlv'
   | 'pay'
   | 'rfn'
+  | 'batch'
+  | 'msgbatch'
+  | 'file'
 
 const alphabet = Buffer.from('0123456789ABCDEFGHJKMNPQRSTVWXYZ')
 

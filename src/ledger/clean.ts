@@ -14,6 +14,8 @@ export const portionMax = 500
 /** Stored responses are larger than other rows. */
 const responsesMax = 20
 const pauseMs = 100
+/** An upload that is not complete after so long was interrupted. */
+const uploadMaxMs = 24 * 60 * 60 * 1000
 /** Counters of rolling windows whose first minute is older belong to nobody any more: the longest window and a day. */
 const idleMinutes = 32n * 24n * 60n
 /** So that one round ends: 500,000 rows a minute is more than is written. */
@@ -30,6 +32,7 @@ export async function clean(options: CleanOptions, keysNow: number): Promise<voi
   const now = options.clock.now()
   await cleanPortions(options, (sql) => removeExpiredKeys(sql, keysNow))
   await cleanPortions(options, (sql) => removeExpiredResponses(sql, now), responsesMax)
+  await removeBatches(options, now)
   await removePastBudgets(options, now)
   await removePastMinutes(options, BigInt(minuteAt(now)))
 }
@@ -58,6 +61,47 @@ async function removeExpiredResponses(sql: Sql, now: number): Promise<number> {
     FROM stored_responses WHERE expires_at <= ${timeToSql(now)} ORDER BY expires_at LIMIT ${BigInt(responsesMax)})
     RETURNING 1 AS removed`
   return rows.length
+}
+
+/** What has expired: inputs and uploads, results, and then the batches themselves. What a running batch reads stays. */
+async function removeBatches(options: CleanOptions, now: number): Promise<void> {
+  const at = timeToSql(now)
+  await cleanPortions(
+    options,
+    async (sql) => {
+      const rows = await sql`DELETE FROM batch_file_parts WHERE (file_id, part) IN (SELECT p.file_id, p.part
+        FROM batch_file_parts p JOIN batch_files f ON f.id = p.file_id
+        WHERE f.expires_at > 0 AND f.expires_at <= ${at}
+          AND NOT EXISTS (SELECT 1 FROM batches b WHERE b.input_file_id = f.id AND b.state <> 'ended')
+        LIMIT ${BigInt(responsesMax)}) RETURNING 1 AS removed`
+      return rows.length
+    },
+    responsesMax,
+  )
+  // Uploads that were interrupted, too.
+  await cleanPortions(
+    options,
+    async (sql) => {
+      const rows = await sql`DELETE FROM batch_files WHERE id IN (SELECT f.id FROM batch_files f
+      WHERE (f.expires_at > 0 AND f.expires_at <= ${at} OR f.expires_at = 0 AND f.created_at <= ${timeToSql(now - uploadMaxMs)})
+        AND NOT EXISTS (SELECT 1 FROM batches b WHERE b.input_file_id = f.id AND b.state <> 'ended')
+      LIMIT ${BigInt(responsesMax)}) RETURNING 1 AS removed`
+      return rows.length
+    },
+    responsesMax,
+  )
+  await cleanPortions(options, async (sql) => {
+    const rows =
+      await sql`DELETE FROM batch_lines WHERE (batch_id, line) IN (SELECT l.batch_id, l.line FROM batch_lines l
+      JOIN batches b ON b.id = l.batch_id WHERE b.erase_at <= ${at} LIMIT ${BigInt(portionMax)}) RETURNING 1 AS removed`
+    return rows.length
+  })
+  await cleanPortions(options, async (sql) => {
+    const rows = await sql`DELETE FROM batches WHERE id IN (SELECT b.id FROM batches b WHERE b.erase_at <= ${at}
+      AND NOT EXISTS (SELECT 1 FROM batch_lines l WHERE l.batch_id = b.id) LIMIT ${BigInt(portionMax)})
+      RETURNING 1 AS removed`
+    return rows.length
+  })
 }
 
 async function removePastBudgets(options: CleanOptions, now: number): Promise<void> {

@@ -245,7 +245,7 @@ async function readSent(
 
 // ── The model and its routes ──
 
-type Resolved = readonly [ResolvedModel, ...ResolvedModel[]]
+export type Resolved = readonly [ResolvedModel, ...ResolvedModel[]]
 
 /**
  * The model, and those that follow if it fails: the caller's list or, without one, the operator's. The caller may name only
@@ -273,7 +273,7 @@ function resolveModels(
 }
 
 /** A model that makes embeddings does nothing else, and others make none. */
-function wrongKind(resolved: Resolved, { embeddings }: Envelope): Failure | undefined {
+export function wrongKind(resolved: Resolved, { embeddings }: Envelope): Failure | undefined {
   let wrong: ResolvedModel | undefined
   for (const each of resolved) {
     if (each.model.tags.includes('embeddings') !== (embeddings !== undefined)) wrong ??= each

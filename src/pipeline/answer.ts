@@ -55,10 +55,13 @@ export function acceptsGzip(headers: HeaderReader): boolean {
 // ── Streams ──
 
 /**
- * Pieces of text as they are read. The next piece is read when the client has taken the last: a slow reader holds up only
+ * Pieces of a text as they are read. The next piece is read when the client has taken the last: a slow reader holds up only
  * itself, and nothing more is read once it has left. `onError` reports what is thrown while they are read.
  */
-export function textStream(pieces: AsyncIterable<string>, onError: (thrown: unknown) => void): AnswerStream {
+export function textStream(
+  pieces: AsyncIterable<string | Uint8Array>,
+  onError: (thrown: unknown) => void,
+): AnswerStream {
   const iterator = pieces[Symbol.asyncIterator]()
   return {
     async run(sink) {
@@ -66,7 +69,7 @@ export function textStream(pieces: AsyncIterable<string>, onError: (thrown: unkn
       await sink.write(noBytes)
       try {
         for (let piece = await iterator.next(); !piece.done; piece = await iterator.next()) {
-          await sink.write(encoder.encode(piece.value))
+          await sink.write(typeof piece.value === 'string' ? encoder.encode(piece.value) : piece.value)
         }
       } catch (thrown) {
         onError(thrown)

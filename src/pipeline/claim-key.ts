@@ -5,12 +5,7 @@ import { createHash } from 'node:crypto'
 import { Failure, invalidRequest } from '../kernel/failure.ts'
 import { formatUsd, zeroNano } from '../kernel/money.ts'
 import { storeUnavailable } from '../store/sql-error.ts'
-import {
-  type GenerationClaim,
-  type GenerationKeys,
-  generationScope,
-  type KeyedRequest,
-} from '../tenancy/idempotency.ts'
+import { type GenerationClaim, generationScope, type KeyedRequest, type RequestKeys } from '../tenancy/idempotency.ts'
 import { type AnswerHeaders, requestIdHeaders } from './answer.ts'
 import type { Exchange } from './exchange.ts'
 import { type Admitted, type Held, Refusal } from './stages.ts'
@@ -20,7 +15,7 @@ const retryMs = 1_000
 
 /** Claims the caller's key. Returns undefined if the request may run, or the stored answer of the one that has run. */
 export async function claimKey(
-  idempotencyKeys: GenerationKeys,
+  idempotencyKeys: RequestKeys,
   { exchange, caller, content, limits }: Admitted,
   key: string,
 ): Promise<Buffer | Refusal | undefined> {
@@ -42,7 +37,7 @@ export async function claimKey(
 
 /** Confirms the claim once the hold is visible to other replicas and nothing has been sent. */
 export async function confirmKey(
-  idempotencyKeys: GenerationKeys,
+  idempotencyKeys: RequestKeys,
   key: KeyedRequest,
   { limits }: Held,
 ): Promise<Refusal | undefined> {

@@ -1,8 +1,9 @@
 // A client's request: the only kind of request inside the gateway. The HTTP server receives them, and a page that reads the
-// management API for its user makes one (app/admin.ts).
+// management API for its user makes one (app/admin.ts), as do the lines of batches (batches/line-request.ts).
 
 import { randomUnit } from '../kernel/clock.ts'
 import { Failure, invalidRequest } from '../kernel/failure.ts'
+import type { BatchId } from '../kernel/ids.ts'
 import type { CancelSignal } from '../providers/provider.ts'
 import type { RequestHeaders } from '../wire/http-message.ts'
 import type { BodyFault, Message } from '../wire/read-body.ts'
@@ -19,6 +20,8 @@ export interface ClientRequest extends Message {
   readonly signal: CancelSignal
   /** `address`: of the peer, which may be a proxy; undefined = the connection is closed. */
   readonly connection: { readonly address: string | undefined }
+  /** Set if the gateway made it itself, from a line of a batch. */
+  readonly batchId?: BatchId
 }
 
 /** A request that the gateway makes of what a client sent in another form, such as a message on a WebSocket. */

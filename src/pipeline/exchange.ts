@@ -63,6 +63,7 @@ export class Exchange {
     readonly connection: Connection,
   ) {
     this.record = new RequestRecord(createId('req'), clock.now(), path, surface.id)
+    this.record.batchId = http.batchId
     this.startedMs = clock.monotonicMs()
     this.attempts = new AttemptLog(this.record, clock, this.startedMs)
   }

@@ -179,7 +179,7 @@ export function estimateAllTokens(asked: Asked, model: OfferedModel, ratios: Inp
 /** What a request asks for. */
 type Asked = Pick<Admitted, 'envelope' | 'content'>
 
-function expectedTokens({ envelope, content }: Asked, model: OfferedModel, ratios: InputRatios): number {
+export function expectedTokens({ envelope, content }: Asked, model: OfferedModel, ratios: InputRatios): number {
   const { body, mayHaveMoreThanText, recalledBytes } = content
   const ratio = ratios.of(model.id)
   const window = windowOf(envelope, model)
@@ -311,7 +311,9 @@ async function placeBesideOthers(deps: PlaceHoldDependencies, first: Low, refuse
     return await placeLowHold(deps, low, outcome, turn)
   }
   const sinceMs = clock.monotonicMs()
-  const ended = await rooms.wait(first.asked, placed, attempt, exchange, patienceMs(exchange.http.headers))
+  // A line of a batch does not wait among requests of people: its batch tries again later.
+  const patience = exchange.http.batchId === undefined ? patienceMs(exchange.http.headers) : 0
+  const ended = await rooms.wait(first.asked, placed, attempt, exchange, patience)
   const waitedMs = clock.monotonicMs() - sinceMs
   // It is not the gateway's own time.
   exchange.record.waitedMs += waitedMs

@@ -33,7 +33,7 @@ import type { Health } from '../routing/health.ts'
 import type { OfferedModel } from '../routing/plan.ts'
 import type { StickyRoutes } from '../routing/sticky.ts'
 import type { TraceContext } from '../telemetry/request-record.ts'
-import type { GenerationKeys } from '../tenancy/idempotency.ts'
+import type { RequestKeys } from '../tenancy/idempotency.ts'
 import { type AdmitDependencies, admit } from './admit.ts'
 import { Answer, type AnswerHeaders, answerHeaders, failureAnswer, streamHeaders, warningsHeader } from './answer.ts'
 import { holdWithinLimits } from './at-limits.ts'
@@ -81,7 +81,7 @@ export interface RunDependencies
   readonly sticky: StickyRoutes
   /** Closed before the ledger. */
   readonly pendingSettlements: PendingSettlements
-  readonly idempotencyKeys: GenerationKeys
+  readonly idempotencyKeys: RequestKeys
   /** Counts open streams. */
   readonly streams: { opened(): void; closed(): void }
   /** Starts the trace of a request by its `traceparent`; absent = traces are off. */
@@ -140,6 +140,9 @@ export function createRunRequest(
     assert(reply.kind === 'whole', 'a whole answer needs a whole reply')
     // A client that leaves from here on pays: its reply was read.
     const { exchange, limits } = held
+    const { key } = exchange
+    if (key && idempotencyKeys.keep && !(await idempotencyKeys.keep(key, reply.body)))
+      return endWithError(deps, exchange, answeredBefore())
     const { body, usage } = reply
     const headers = withWarnings(answerHeaders(exchange, limits), warningsOf(held, reply))
     // A complete reply is billed by its usage; nothing else needs to be measured.
@@ -209,6 +212,13 @@ export function createRunRequest(
 }
 
 const complete: End = { ending: 'complete' }
+
+function answeredBefore(): Failure {
+  return new Failure(
+    'LIMIT_EXCEEDED',
+    'Another request has been answered under this idempotency key. Nothing was charged.',
+  )
+}
 
 function isNoReply(reply: Reply | NoReply): reply is NoReply {
   return reply instanceof Failure || reply === 'client left'

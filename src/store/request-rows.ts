@@ -49,6 +49,7 @@ const columns = {
   budgets: 'text?',
   cost_version: 'text?',
   failed_cost: 'integer?',
+  batch_id: 'text?',
 } as const
 
 interface ColumnValues {

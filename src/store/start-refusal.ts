@@ -21,7 +21,7 @@ export function fullDiskRefusal(thrown: unknown, dataFolder: string): StartRefus
   )
 }
 
-function isFullDisk(thrown: unknown, dataFolder: string): boolean {
+export function isFullDisk(thrown: unknown, dataFolder: string): boolean {
   if (!(thrown instanceof Error)) return false
   const code = 'code' in thrown ? String(thrown.code) : ''
   if (code === 'ENOSPC' || code === 'EDQUOT' || code === 'SQLITE_FULL') return true

@@ -4,7 +4,7 @@
 import { type Tags, tagsFromText } from '../kernel/attribution.ts'
 import { isoTime } from '../kernel/clock.ts'
 import { assert, type FailureCause } from '../kernel/failure.ts'
-import type { KeyId, ProjectId, RequestId, WorkspaceId } from '../kernel/ids.ts'
+import type { BatchId, KeyId, ProjectId, RequestId, WorkspaceId } from '../kernel/ids.ts'
 import { formatUsd, type Nano } from '../kernel/money.ts'
 import { totalInputTokens, type UnitName, type Usage } from '../kernel/usage.ts'
 import type { RequestRow } from '../store/request-rows.ts'
@@ -146,6 +146,8 @@ export class RequestRecord {
   limitSource: string | undefined
   /** Set if traces are exported. */
   trace: TraceContext | undefined
+  /** The batch it is a line of. */
+  batchId: BatchId | undefined
 
   constructor(
     readonly id: RequestId,
@@ -303,6 +305,7 @@ export function requestRow(record: RequestRecord, facts?: ChargeFacts): RequestR
     budgets: facts?.budgets ?? null,
     cost_version: record.costVersion ?? null,
     failed_cost: failedCostOf(record.attempts),
+    batch_id: record.batchId ?? null,
   }
 }
 
@@ -433,6 +436,7 @@ export function requestFromRow(row: StoredRow): LoggedRequest {
     agent: row.agent ?? undefined,
     endUser: row.end_user ?? undefined,
     tags: tagsFromText(row.tags),
+    batchId: (row.batch_id ?? undefined) as BatchId | undefined,
   }
 }
 

@@ -15,10 +15,12 @@ import { type ApiKey, apiKeyLength, createVerifier, hasApiKeyForm, lastFour } fr
 import {
   type Caller,
   createFindKey,
+  createFindKeyById,
   createFindSignIn,
   createKeyCache,
   createRehash,
   isKeyOf,
+  type KeyCache,
   type SignInOfToken,
   type StoredKey,
 } from './caller.ts'
@@ -45,6 +47,8 @@ export interface Authenticator {
   invalidate(id: KeyId | ProjectId | WorkspaceId | PersonId): void
   /** Call after a change that concerns every key. */
   invalidateAll(): void
+  /** For requests that the gateway makes for a key itself, wherever the key may be used from. */
+  authenticateKey(id: KeyId): Promise<Caller | Failure>
 }
 
 type Verdict = Caller | Failure
@@ -60,6 +64,7 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
   const rehash = createRehash(database, computeVerifier.version)
   const findKey = createFindKey(database, keyLimits, rehash)
   const findSignIn = createFindSignIn(database, keyLimits)
+  const findKeyById = createFindKeyById(database, keyLimits)
   const findByToken = async (text: string): Promise<StoredKey | undefined> => {
     const token = await accessTokens?.read(text, clock.now())
     return token && (await findSignIn(token))
@@ -69,6 +74,8 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
       ? findByToken(text)
       : findKey(computeVerifier(text as ApiKey), computePrevious?.(text as ApiKey)),
   )
+
+  const byId: KeyCache = createKeyCache(clock, cacheTtlMs, (id) => findKeyById(id as KeyId))
 
   function judgeNow(text: string, stored: StoredKey | undefined): Verdict {
     const verdict = text.startsWith(accessTokenStart)
@@ -110,8 +117,22 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
       if (apiKey === undefined || apiKey === bearer) return check(bearer)
       return checkBoth(check(bearer), check(apiKey), hasApiKeyForm(bearer) || hasAccessTokenForm(bearer))
     },
-    invalidate: (id) => cache.deleteWhere((key) => isKeyOf(key, id)),
-    invalidateAll: () => cache.deleteWhere(() => true),
+    invalidate(id) {
+      cache.deleteWhere((key) => isKeyOf(key, id))
+      byId.deleteWhere((key) => isKeyOf(key, id))
+    },
+    invalidateAll() {
+      cache.deleteWhere(() => true)
+      byId.deleteWhere(() => true)
+    },
+    async authenticateKey(id) {
+      try {
+        const verdict = judgeById(await byId.find(id), clock.now())
+        return verdict instanceof Failure ? verdict : { ...verdict, sources: undefined }
+      } catch (error) {
+        return storeFailure(error)
+      }
+    },
   }
 }
 
@@ -172,6 +193,16 @@ function judgeToken(stored: StoredKey | undefined, now: number): Verdict {
   if (revokedAt !== undefined) return refusedToken(`its sign-in ended ${day(revokedAt)}`)
   if (expiresAt <= now) return refusedToken(unknownToken)
   if (signIn.role === undefined || signIn.role === 'viewer') return withoutRole(signIn, caller)
+  return caller
+}
+
+function judgeById(stored: StoredKey | undefined, now: number): Verdict {
+  if (!stored) return unauthorized('The key that pays for this is no longer there.')
+  const { caller, revokedAt, expiresAt, signIn } = stored
+  const ended = (why: string) => unauthorized(`The key "${caller.keyName}", which pays for this, ${why}.`)
+  if (revokedAt !== undefined) return ended(`was revoked ${day(revokedAt)}`)
+  if (expiresAt !== undefined && expiresAt <= now) return ended(`expired ${day(expiresAt)}`)
+  if (signIn && (signIn.role === undefined || signIn.role === 'viewer')) return withoutRole(signIn, caller)
   return caller
 }
 

@@ -170,6 +170,51 @@ function createCallerOf(keyLimits: () => Limits): (row: KeyRow) => Caller {
   }
 }
 
+/** The key with this id, for requests that the gateway makes for it; undefined = there is none. */
+export function createFindKeyById(database: Database, keyLimits: () => Limits) {
+  const callerOf = createCallerOf(keyLimits)
+  return async (id: KeyId): Promise<StoredKey | undefined> => {
+    const row = await readKeyById(database, id)
+    return (
+      row && {
+        caller: callerOf(row.kind === 'person' ? { ...row, key_name: personKeyName(row.owner_email ?? '') } : row),
+        expiresAt: timeFromSql(row.expires_at),
+        revokedAt: timeFromSql(row.revoked_at),
+        rotated: undefined,
+        ...(row.kind === 'person' && {
+          signIn: {
+            ...{ id: 'sgn_' as SignInId, personId: row.owner_id ?? 'per_', email: row.owner_email ?? '' },
+            role: row.operator ?? row.role ?? undefined,
+          },
+        }),
+      }
+    )
+  }
+}
+
+interface RowById extends KeyRow {
+  readonly kind: 'secret' | 'person'
+  readonly operator: Role | null
+  readonly role: Role | null
+}
+
+async function readKeyById({ sql }: Database, id: KeyId): Promise<RowById | undefined> {
+  const [row] = await sql<RowById>`
+    SELECT k.kind, k.id AS key_id, k.name AS key_name, k.expires_at, k.revoked_at, k.models AS key_models,
+      k.limits AS key_limits, k.sources, op.role AS operator, m.role,
+      p.id AS project_id, p.name AS project_name, p.models AS project_models, p.aliases AS project_aliases, p.limits AS project_limits,
+      w.id AS workspace_id, w.name AS workspace_name, w.limits AS workspace_limits, w.shares_routes,
+      w.end_user_salt, w.price_list, k.owner_id, o.email AS owner_email, (SELECT string_agg(g.id || ' ' || g.name, ${'\n'})
+        FROM group_members gm JOIN groups g ON g.id = gm.group_id
+        WHERE gm.member_id IN (k.id, k.owner_id) AND g.workspace_id = w.id) AS groups
+    FROM api_keys k JOIN projects p ON p.id = k.project_id JOIN workspaces w ON w.id = p.workspace_id
+    LEFT JOIN people o ON o.id = k.owner_id
+    LEFT JOIN members op ON op.person_id = k.owner_id AND op.workspace_id IS NULL
+    LEFT JOIN members m ON m.person_id = k.owner_id AND m.workspace_id = w.id
+    WHERE k.id = ${id}`
+  return row
+}
+
 /** The key of a sign-in, with what the person may do now. undefined = there is no such sign-in any more. */
 export type FindSignIn = (token: ReadToken) => Promise<StoredKey | undefined>
 

@@ -90,6 +90,16 @@ export type GenerationClaim =
 
 export type GenerationKeys = ReturnType<typeof createGenerationKeys>
 
+/** What a request needs of the keys: those of callers, or of the lines of batches. */
+export interface RequestKeys
+  extends Pick<GenerationKeys, 'claim' | 'confirm' | 'complete' | 'abandon' | 'leaveUnresolved'> {
+  /**
+   * Keeps a whole answer before it is charged; absent = it is kept after that. False = another one was kept under the key, and
+   * this one must not be charged.
+   */
+  keep?(request: KeyedRequest, answer: Uint8Array): Promise<boolean>
+}
+
 export interface GenerationKeysOptions {
   readonly database: Database
   readonly clock: Clock

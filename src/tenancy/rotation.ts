@@ -1,4 +1,4 @@
-// Rotation of the master secret: moves every credential and stored response from one secret to another while gateways that have both keep
+// Rotation of the master secret: moves every credential, stored response, file and result of a batch from one secret to another while gateways that have both keep
 // serving, and reports what still needs the previous one. Only the data keys are rewrapped, a few at a time. The rows
 // show what is done, so an interrupted run is continued by running it again.
 
@@ -7,6 +7,8 @@ import { type ItemIn, optional, rowFormat, text, time } from '../store/columns.t
 import type { Database } from '../store/database.ts'
 import { type Sql, timeToSql } from '../store/sql.ts'
 import { createVerifier } from './api-key.ts'
+import { rewrapFileParts } from './batch-files.ts'
+import { rewrapLines } from './batches.ts'
 import { type SealedCredential, sealedRow } from './credentials.ts'
 import { type CredentialId, createWrappingKey, credentialBinding, rewrapKey, type WrappingKey } from './sealing.ts'
 import { deriveSubkey, type MasterSecret } from './secrets.ts'
@@ -76,6 +78,8 @@ export async function rotateSecrets(options: RotateSecretsOptions): Promise<Rota
     onProgress({ done, total: Math.max(total, done) })
   }
   await rewrapResponses(database, { from, to })
+  await rewrapFileParts(database, { from, to })
+  await rewrapLines(database, { from, to })
   const remaining = (await countNotUnder(database.sql, to)) - altered.length
   return { kind: 'rotated', rewrapped, altered, remaining: Math.max(0, remaining) }
 }
@@ -137,6 +141,8 @@ export interface RotationStatus {
   readonly overlaps: number
   readonly credentials: number
   readonly responses: number
+  /** Parts of files of batches, and results. */
+  readonly batches: number
 }
 
 const shownMax = 20
@@ -161,6 +167,11 @@ export async function readRotationStatus(sql: Sql, current: MasterSecret, now: n
     responses: countOf(
       await sql<Counted>`SELECT COUNT(*) AS n FROM stored_responses
         WHERE key_version <> ${createWrappingKey(current).version} AND expires_at > ${at}`,
+    ),
+    batches: countOf(
+      await sql<Counted>`SELECT COUNT(*) AS n FROM (SELECT 1 AS one FROM batch_file_parts
+          WHERE key_version <> ${createWrappingKey(current).version}
+        UNION ALL SELECT 1 FROM batch_lines WHERE key_version <> ${createWrappingKey(current).version}) AS sealed`,
     ),
   }
 }

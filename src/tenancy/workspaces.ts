@@ -9,6 +9,7 @@ import { amount, flag, type ItemIn, optional, rowFormat, text, time } from '../s
 import { type Sql, timeToSql } from '../store/sql.ts'
 import { aliasesColumn, checkAliases, checkModels, listColumn } from './allowlist.ts'
 import { appendAudit, lockAudit } from './audit.ts'
+import { deleteBatches } from './batches.ts'
 import { deleteGenerationKeys } from './idempotency.ts'
 import { limitsColumn } from './limits.ts'
 import {
@@ -288,6 +289,8 @@ export interface Erased {
   readonly credentials: number
   /** Stored by their callers. */
   readonly responses: number
+  /** With their files and results. */
+  readonly batches: number
 }
 
 /** The caller invalidates the caches afterwards. May be repeated. */
@@ -317,7 +320,8 @@ export async function eraseWorkspace(sql: Sql, id: string, act: Act): Promise<Er
   await sql`DELETE FROM groups WHERE workspace_id = ${known.id}`
   await removePeopleOf(sql, known.id)
   const responses = await deleteStoredResponses(sql, known.id)
-  const counts = { keys: keys.length, credentials: credentials.length, responses }
+  const batches = await deleteBatches(sql, known.id)
+  const counts = { keys: keys.length, credentials: credentials.length, responses, batches }
   await appendAudit(sql, { ...act, action: 'workspace.erase', object: known.id, details: counts })
   return { id: known.id, ...counts }
 }

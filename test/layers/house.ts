@@ -8,6 +8,7 @@ export const layers: readonly (readonly string[])[] = [
   ['config'],
   ['http', 'web', 'cli'],
   ['api'],
+  ['batches'],
   ['pipeline'],
   ['routing', 'alerts', 'reconcile'],
   ['providers'],

@@ -109,8 +109,8 @@ function withStore(opening: Promise<Database>, work: (database: Database) => Pro
   return orRefuse(() => withDatabase(opening, work), 'the database failed', otherDatabase)
 }
 
-function isDone({ keys, overlaps, credentials, responses }: RotationStatus): boolean {
-  return keys + overlaps + credentials + responses === 0
+function isDone({ keys, overlaps, credentials, responses, batches }: RotationStatus): boolean {
+  return keys + overlaps + credentials + responses + batches === 0
 }
 
 function jsonOf({ previous }: MasterSecrets, status: RotationStatus) {
@@ -122,6 +122,7 @@ function jsonOf({ previous }: MasterSecrets, status: RotationStatus) {
       overlaps: status.overlaps,
       credentials: status.credentials,
       responses: status.responses,
+      batches: status.batches,
     },
     first_keys: status.firstKeys.map(({ id, name, last4, lastUsedAt }) => ({
       id,
@@ -145,10 +146,11 @@ function statusText({ terminal }: CommandContext, { previous }: MasterSecrets, s
       ? 'Everything uses the current secret; no rotation is in progress.\n'
       : 'Nothing depends on the previous secret any more: restart without TOLLGATE_SECRET_PREVIOUS, and destroy it.\n'
   }
-  const { keys, overlaps, credentials, responses, firstKeys } = status
+  const { keys, overlaps, credentials, responses, batches, firstKeys } = status
   const waiting = [
     [credentials, 'provider key', ': run tollgate secrets rotate'],
     [responses, 'stored response', ': run tollgate secrets rotate'],
+    [batches, 'sealed row of a batch', ': run tollgate secrets rotate'],
     [overlaps, 'replaced secret', ' in an overlap: moves when used, or ends in time'],
     [keys, 'API key', ': each moves when it is used next; rotate or revoke the others'],
   ] as const

@@ -131,7 +131,7 @@ included: only the last four characters of keys and provider keys are shown. The
     words: ['workspaces', 'erase'],
     summary: 'revokes the keys of a workspace and erases personal data',
     details: `Erased: the names of the workspace, its projects and keys, the keys themselves and their allowed addresses, its
-provider keys, its requests and stored responses. Kept: the balance, every charge and top-up with its reference, hourly sums, and the audit
+provider keys, its requests, stored responses and batches. Kept: the balance, every charge and top-up with its reference, hourly sums, and the audit
 log, which holds ids. This cannot be undone; export first. It may be repeated, and should be once requests that were
 running have ended. Earlier backups still contain everything.`,
     examples: ['tollgate workspaces erase ws_… --yes'],
@@ -145,8 +145,8 @@ running have ended. Earlier backups still contain everything.`,
     },
     body: () => ({ confirm: 'erase' as const }),
     timeoutMs: eraseTimeoutMs,
-    text: ({ keys, credentials, responses, requests }, _context, { id }) =>
-      `${id} is erased: ${keys} keys, ${credentials} credentials, ${responses} stored responses, ${requests} requests. Its charges and its balance stay.\n`,
+    text: ({ keys, credentials, responses, batches, requests }, _context, { id }) =>
+      `${id} is erased: ${keys} keys, ${credentials} credentials, ${responses} stored responses, ${batches} batches, ${requests} requests. Its charges and its balance stay.\n`,
   }),
 ]
 

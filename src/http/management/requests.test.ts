@@ -59,7 +59,7 @@ async function explain(database: Database, { quoted, moved, held = full, usage =
     ...{ provider: 'acme', upstreamModel: 'l', lane: 'bytes', candidates: [], attempts: [], warnings: [], notes: [] },
     ...{ usage, held: held as Nano, charge: quoted as Nano, firstEventMs: 1, totalMs: 2, client: undefined },
     ...{ session: undefined, agent: undefined, endUser: undefined, tags: {}, upstreamCost: undefined },
-    costVersion: undefined,
+    ...{ costVersion: undefined, batchId: undefined },
     // From the plan: only the ledger knows which route served in the end.
     priceVersion,
   }

@@ -703,6 +703,112 @@ CREATE INDEX stored_items_by_response ON stored_items (workspace_id, response_id
 CREATE INDEX stored_responses_by_expiry ON stored_responses (expires_at);
 CREATE INDEX stored_responses_by_key_version ON stored_responses (key_version);
 
+-- Batches: files of requests that are answered in the background.
+
+-- Files that callers have uploaded, and the results of batches as files. The content of a result is in `batch_lines`.
+CREATE TABLE batch_files (
+  id TEXT PRIMARY KEY,
+  workspace_id TEXT NOT NULL REFERENCES workspaces (id),
+  -- 'batch': an upload; 'batch_output': results; 'requests': sent with the call that created the batch, and not shown.
+  purpose TEXT NOT NULL CHECK (purpose IN ('batch', 'batch_output', 'requests')),
+  name TEXT NOT NULL,
+  bytes BIGINT NOT NULL,
+  -- Of results: the batch, and whether they are answers (1) or errors (0).
+  batch_id TEXT,
+  has_answers BIGINT CHECK (has_answers IN (0, 1)),
+  created_at BIGINT NOT NULL,
+  -- Not there for callers from then on. 0 = not complete yet.
+  expires_at BIGINT NOT NULL
+);
+
+CREATE INDEX batch_files_by_workspace ON batch_files (workspace_id, id);
+CREATE INDEX batch_files_by_expiry ON batch_files (expires_at);
+
+-- Compressed, and encrypted as credentials are.
+CREATE TABLE batch_file_parts (
+  file_id TEXT NOT NULL REFERENCES batch_files (id) ON DELETE CASCADE,
+  part BIGINT NOT NULL,
+  ciphertext TEXT NOT NULL,
+  wrapped_key TEXT NOT NULL,
+  key_version TEXT NOT NULL,
+  PRIMARY KEY (file_id, part)
+);
+
+CREATE INDEX batch_file_parts_by_key_version ON batch_file_parts (key_version);
+
+CREATE TABLE batches (
+  id TEXT PRIMARY KEY,
+  workspace_id TEXT NOT NULL REFERENCES workspaces (id),
+  project_id TEXT NOT NULL,
+  -- Pays for the lines. If it is revoked, the batch stops.
+  key_id TEXT NOT NULL,
+  -- The API it was created with, which shows it: 'chat' or 'messages'.
+  surface TEXT NOT NULL CHECK (surface IN ('chat', 'messages')),
+  -- The path of its requests: /v1/chat/completions
+  endpoint TEXT NOT NULL,
+  input_file_id TEXT NOT NULL,
+  -- JSON object of texts, as the caller sent it.
+  metadata TEXT,
+  state TEXT NOT NULL CHECK (state IN ('running', 'ending', 'ended')),
+  -- How it ends: 'completed', 'failed' (a line is wrong, so none was run), 'cancelled', 'expired', 'key_refused'. NULL = it runs.
+  outcome TEXT,
+  -- JSON array of what is wrong with its lines, or why it was stopped.
+  errors TEXT,
+  -- Why no line is started at the moment: 'balance' or 'limit'. NULL = nothing is in the way.
+  waits_for TEXT,
+  total BIGINT NOT NULL,
+  succeeded BIGINT NOT NULL DEFAULT 0,
+  errored BIGINT NOT NULL DEFAULT 0,
+  cancelled BIGINT NOT NULL DEFAULT 0,
+  expired BIGINT NOT NULL DEFAULT 0,
+  cost BIGINT NOT NULL DEFAULT 0,
+  -- What was expected when it was created.
+  estimate BIGINT NOT NULL,
+  input_tokens BIGINT NOT NULL DEFAULT 0,
+  output_tokens BIGINT NOT NULL DEFAULT 0,
+  created_at BIGINT NOT NULL,
+  -- No line is started from then on.
+  expires_at BIGINT NOT NULL,
+  cancelled_at BIGINT,
+  ending_at BIGINT,
+  ended_at BIGINT,
+  -- Its results are deleted then; NULL = it has not ended.
+  erase_at BIGINT,
+  output_days BIGINT NOT NULL,
+  output_file_id TEXT,
+  error_file_id TEXT,
+  -- The process that runs it, and until when that process need not say again that it lives. Each claim raises the epoch.
+  owner TEXT,
+  epoch BIGINT NOT NULL DEFAULT 0,
+  claimed_until BIGINT NOT NULL DEFAULT 0
+);
+
+CREATE INDEX batches_by_workspace ON batches (workspace_id, id);
+CREATE INDEX batches_unfinished ON batches (id) WHERE state <> 'ended';
+CREATE INDEX batches_by_input ON batches (input_file_id);
+CREATE INDEX batches_by_erasure ON batches (erase_at) WHERE erase_at IS NOT NULL;
+
+-- One row per line that was answered. A line without a row has not run, or its answer was lost before it was charged.
+CREATE TABLE batch_lines (
+  batch_id TEXT NOT NULL REFERENCES batches (id) ON DELETE CASCADE,
+  -- From 1, as in the input.
+  line BIGINT NOT NULL,
+  -- 'kept': the answer is stored, and its charge is not certain yet. 'done': it is final.
+  state TEXT NOT NULL CHECK (state IN ('kept', 'done')),
+  outcome TEXT NOT NULL CHECK (outcome IN ('succeeded', 'errored', 'cancelled', 'expired')),
+  -- The request that answered it; NULL = none was sent.
+  request_id TEXT,
+  -- Of the line as callers read it.
+  bytes BIGINT NOT NULL,
+  ciphertext TEXT NOT NULL,
+  wrapped_key TEXT NOT NULL,
+  key_version TEXT NOT NULL,
+  PRIMARY KEY (batch_id, line)
+);
+
+CREATE INDEX batch_lines_kept ON batch_lines (batch_id, line) WHERE state = 'kept';
+CREATE INDEX batch_lines_by_key_version ON batch_lines (key_version);
+
 -- Replicas.
 
 -- A process that holds. Its epoch goes up when it is considered dead; it can no longer end what it held under the old one.
@@ -818,7 +924,9 @@ CREATE TABLE requests (
   -- The version of that cost; `own` = the workspace's own key, which costs the operator nothing.
   cost_version TEXT,
   -- What attempts without an answer probably cost the operator; NULL = nothing, or unknown.
-  failed_cost BIGINT CHECK (failed_cost >= 0)
+  failed_cost BIGINT CHECK (failed_cost >= 0),
+  -- The batch it is a line of; NULL = none.
+  batch_id TEXT
 -- sqlite:
 ) WITHOUT ROWID;
 -- postgres:
@@ -828,6 +936,7 @@ CREATE TABLE requests (
 CREATE INDEX requests_by_workspace ON requests (workspace_id, id);
 CREATE INDEX requests_by_key ON requests (key_id, id);
 CREATE INDEX requests_by_model ON requests (model, id);
+CREATE INDEX requests_by_batch ON requests (batch_id, id) WHERE batch_id IS NOT NULL;
 -- Few requests fail, so these cost next to nothing.
 CREATE INDEX requests_failed ON requests (id) WHERE code IS NOT NULL;
 CREATE INDEX requests_failed_by_workspace ON requests (workspace_id, id) WHERE code IS NOT NULL;

@@ -1,0 +1,300 @@
+// Runs the lines of one batch that this process has claimed, and ends the batch. A line that is refused for now is tried again:
+// what the wallet or a limit refuses makes the whole batch wait, what no provider answers waits by itself.
+
+import type { Clock } from '../kernel/clock.ts'
+import { createId, type RequestId } from '../kernel/ids.ts'
+import { parseUsd, zeroNano } from '../kernel/money.ts'
+import type { Answer } from '../pipeline/answer.ts'
+import type { RunRequest } from '../pipeline/run.ts'
+import type { Sql } from '../store/sql.ts'
+import { type BatchFiles, dayMs, expireInput, insertResultFile } from '../tenancy/batch-files.ts'
+import type {
+  Batch,
+  BatchError,
+  BatchOutcome,
+  BatchStore,
+  Claim,
+  KeptLine,
+  LineFigures,
+  LineOutcome,
+  NewLine,
+} from '../tenancy/batches.ts'
+import { type BatchKind, kindOf } from './kinds.ts'
+import type { LineKeys, RunningLine } from './line-keys.ts'
+import { LineRequest, noConnection } from './line-request.ts'
+import { LineWriter } from './line-writer.ts'
+import { type BatchLine, parseLine, readLines } from './read-lines.ts'
+import { renderLine } from './render-line.ts'
+import type { Slots } from './slots.ts'
+
+export interface RunBatchDependencies {
+  readonly store: BatchStore
+  readonly files: BatchFiles
+  readonly lineKeys: LineKeys
+  readonly slots: Slots
+  readonly clock: Clock
+  /** By the operation of the line. */
+  readonly run: Readonly<Record<BatchKind['operation'], RunRequest>>
+  /** Whatever belongs in the commit that ends a batch. */
+  onEnded(sql: Sql, batch: Batch): Promise<void>
+}
+
+/** `handed over`: another process goes on with it. */
+type Stop = BatchOutcome | 'handed over'
+
+/** How often a line is tried that no provider answers, and how long it waits before each. */
+const retryMs = [1_000, 4_000, 15_000, 60_000, 60_000]
+/** The whole batch waits at least and at most this long for its wallet or a limit. */
+const pauseMinMs = 500
+const pauseMaxMs = 30_000
+/** Lines in memory that wait for another try. */
+const delayedMax = 200
+const pollMs = 100
+
+export class BatchRun {
+  /** Resolves when this process is done with it. */
+  readonly done: Promise<void>
+  waitsFor: Batch['waitsFor']
+  readonly #kind: BatchKind
+  readonly #writer: LineWriter
+  readonly #errors: BatchError[] = []
+  #stop: Stop | undefined
+  #pausedUntilMs = 0
+  #delayed = 0
+  readonly #lines = new Set<Promise<void>>()
+
+  constructor(
+    private readonly deps: RunBatchDependencies,
+    private batch: Batch,
+    readonly claim: Claim,
+  ) {
+    this.#kind = kindOf(batch.endpoint)
+    this.#writer = new LineWriter(deps.store, batch.id)
+    this.done = this.#run()
+  }
+
+  /** No further line is started. Keeps the first reason. */
+  stop(why: Stop): void {
+    this.#stop ??= why
+  }
+
+  /** Writes what is final, so that others see the progress. */
+  flush(): Promise<void> {
+    return this.#writer.flush()
+  }
+
+  async #run(): Promise<void> {
+    const { store } = this.deps
+    if (this.batch.state === 'running') await this.#runLines()
+    await Promise.all(this.#lines)
+    await this.#writer.flush()
+    if (this.#stop === 'handed over') return await store.giveUp(this.claim)
+    await this.#end()
+  }
+
+  // ── Lines ──
+
+  async #runLines(): Promise<void> {
+    const { store, files } = this.deps
+    const { lines, kept } = await store.answered(this.batch.id)
+    for (const line of await this.#resolve(kept)) lines.delete(line)
+    if (lines.size === this.batch.total) return
+    const input = { id: this.batch.inputFileId, workspaceId: this.batch.workspaceId }
+    for await (const raw of readLines(files.read(input))) {
+      if (lines.has(raw.line)) continue
+      const parsed = parseLine(raw, this.batch.endpoint)
+      // All were checked when the batch was created.
+      if ('code' in parsed) throw new Error(`line ${raw.line} of ${this.batch.id} cannot be read: ${parsed.message}`)
+      while (this.#delayed >= delayedMax && !this.#stop) await Bun.sleep(pollMs)
+      if (!(await this.#begin(parsed, 0))) return
+    }
+    while (this.#lines.size > 0) await Promise.all(this.#lines)
+  }
+
+  /** Starts a line when there is room. False = the batch was stopped. */
+  async #begin(line: BatchLine, tries: number): Promise<boolean> {
+    const { slots, clock } = this.deps
+    while (!this.#stop && clock.monotonicMs() < this.#pausedUntilMs) await Bun.sleep(pollMs)
+    if (this.#stop) return false
+    await slots.take()
+    if (this.#stop) {
+      slots.release()
+      return false
+    }
+    const running = this.#runLine(line, tries)
+      .finally(() => slots.release())
+      .then((againMs) => (againMs === undefined ? undefined : this.#again(line, tries + 1, againMs)))
+      .catch((error) => this.#fail(error))
+      .finally(() => void this.#lines.delete(running))
+    this.#lines.add(running)
+    return true
+  }
+
+  async #again(line: BatchLine, tries: number, waitMs: number): Promise<void> {
+    const untilMs = this.deps.clock.monotonicMs() + waitMs
+    this.#delayed++
+    while (!this.#stop && this.deps.clock.monotonicMs() < untilMs) await Bun.sleep(pollMs)
+    this.#delayed--
+    await this.#begin(line, tries)
+  }
+
+  /** A defect or a database that does not answer: another process, or this one later, goes on. */
+  #fail(error: unknown): void {
+    this.stop('handed over')
+    throw error
+  }
+
+  /** Returns after how long it is to be tried again; undefined = it is final, or another process decides. */
+  async #runLine(line: BatchLine, tries: number): Promise<number | undefined> {
+    const { lineKeys, run } = this.deps
+    const lineKey = `${this.batch.id}:${line.line}`
+    const facts = { batchId: this.batch.id, keyId: this.batch.keyId, lineKey, body: line.body }
+    const running: RunningLine = {
+      ...{ requestId: undefined, isKept: false, end: Promise.withResolvers() },
+      keep: (requestId, answer) => this.#writer.keep(this.#answered(line, 'succeeded', requestId, 200, answer)),
+      forget: (requestId) => this.deps.store.forget(this.batch.id, { line: line.line, requestId }),
+    }
+    lineKeys.begin(lineKey, running)
+    try {
+      const request = new LineRequest(this.#kind, facts)
+      const answer = await run[this.#kind.operation](request, this.#kind.surface, this.#kind.url, noConnection)
+      const end = running.isKept ? await running.end.promise : 'not charged'
+      if (end === 'charged') {
+        this.waitsFor = undefined
+        this.#writer.charged(line.line, await this.#figures(answer, running.requestId))
+        return undefined
+      }
+      return end === 'unresolved' ? undefined : this.#refused(line, tries, answer)
+    } finally {
+      lineKeys.end(lineKey)
+    }
+  }
+
+  /** Of a line that was charged. */
+  async #figures({ status, headers, body }: Answer, requestId: RequestId | undefined): Promise<LineFigures> {
+    const cost = status === 200 ? parseUsd(String(headers['x-tollgate-cost'] ?? '0')) : undefined
+    if (cost !== undefined) return { outcome: 'succeeded', cost, ...tokensOf(body as Uint8Array) }
+    // Its charge was confirmed late, after the answer.
+    const charge = requestId && (await this.deps.store.chargeOf(requestId))
+    return { outcome: 'succeeded', ...(charge || { cost: zeroNano, inputTokens: 0, outputTokens: 0 }) }
+  }
+
+  /** What a line does that was not answered and not charged. */
+  #refused(line: BatchLine, tries: number, answer: Answer): number | undefined {
+    const { status, headers } = answer
+    const body = answer.body as Uint8Array
+    if (status === 401 || status === 403) {
+      this.#errors.push({ code: 'key_refused', message: messageOf(body), line: line.line, param: null })
+      this.stop('key_refused')
+      return undefined
+    }
+    if (status === 402 || status === 429) {
+      this.waitsFor = status === 402 ? 'balance' : 'limit'
+      const askedMs = Number(headers['retry-after-ms'] ?? pauseMinMs)
+      const waitMs = Math.min(pauseMaxMs, Math.max(pauseMinMs, askedMs))
+      this.#pausedUntilMs = Math.max(this.#pausedUntilMs, this.deps.clock.monotonicMs() + waitMs)
+      return 0
+    }
+    const mayPass = status === 503 || headers['x-should-retry'] === 'true'
+    const waitMs = retryMs[tries]
+    if (mayPass && waitMs !== undefined) return waitMs
+    const requestId = headers['x-request-id'] as RequestId
+    this.#writer.uncharged(this.#answered(line, 'errored', requestId, status, body))
+    return undefined
+  }
+
+  #answered(
+    { line, customId }: Pick<BatchLine, 'line' | 'customId'>,
+    outcome: LineOutcome,
+    requestId: RequestId | undefined,
+    status?: number,
+    body?: Uint8Array,
+  ): NewLine {
+    const result = { customId, status, body: body ? Buffer.from(body).toString() : 'null' }
+    const bytes = Buffer.byteLength(renderLine(this.batch, { line, outcome, requestId, result }))
+    return { line, outcome, requestId, result, bytes }
+  }
+
+  /** Finds out which answers were charged that a process kept before it ended. Returns the lines that have not run after all. */
+  async #resolve(kept: readonly KeptLine[]): Promise<readonly number[]> {
+    const { store } = this.deps
+    const forgotten: number[] = []
+    for (const one of kept) {
+      // Its process may be alive, or its hold waits for the reaper.
+      while ((await store.isHeld(one.requestId)) && this.#stop !== 'handed over') await Bun.sleep(pollMs)
+      if (this.#stop === 'handed over') break
+      const charge = await store.chargeOf(one.requestId)
+      if (charge) this.#writer.charged(one.line, { outcome: 'succeeded', ...charge })
+      else {
+        await store.forget(this.batch.id, one)
+        forgotten.push(one.line)
+      }
+    }
+    await this.#writer.flush()
+    return forgotten
+  }
+
+  // ── The end ──
+
+  async #end(): Promise<void> {
+    const { store, clock } = this.deps
+    const outcome = this.#stop === undefined || this.#stop === 'handed over' ? 'completed' : this.#stop
+    this.batch =
+      (await store.beginEnd(this.claim, outcome, this.#errors, clock.now())) ??
+      (await store.find(this.batch.workspaceId, this.batch.id)) ??
+      this.batch
+    await this.#writeNotRun()
+    const { answers, errors } = await store.sizes(this.batch.id)
+    const isOpenai = this.batch.surface === 'chat'
+    const now = clock.now()
+    const end = {
+      now,
+      eraseAt: now + this.batch.outputDays * dayMs,
+      outputFileId: isOpenai && answers > 0 ? createId('file') : undefined,
+      errorFileId: isOpenai && errors > 0 ? createId('file') : undefined,
+    }
+    await store.end(this.claim, end, async (sql, batch) => {
+      if (end.outputFileId)
+        await insertResultFile(sql, batch, { id: end.outputFileId, hasAnswers: true, bytes: answers, end })
+      if (end.errorFileId)
+        await insertResultFile(sql, batch, { id: end.errorFileId, hasAnswers: false, bytes: errors, end })
+      await expireInput(sql, batch.inputFileId, now)
+      await this.deps.onEnded(sql, batch)
+    })
+  }
+
+  /** A line that was not run gets a result that says so. */
+  async #writeNotRun(): Promise<void> {
+    const { store, files } = this.deps
+    const { outcome = 'completed', id, inputFileId, workspaceId, total } = this.batch
+    const { lines, kept } = await store.answered(id)
+    await this.#resolve(kept)
+    if (lines.size >= total) return
+    const why: LineOutcome = outcome === 'expired' ? 'expired' : 'cancelled'
+    let waiting = 0
+    for await (const raw of readLines(files.read({ id: inputFileId, workspaceId }))) {
+      if (lines.has(raw.line)) continue
+      const parsed = parseLine(raw, this.batch.endpoint)
+      if ('code' in parsed) continue
+      this.#writer.uncharged(this.#answered(parsed, why, undefined))
+      if (++waiting % 32 === 0) await this.#writer.flush()
+    }
+    await this.#writer.flush()
+  }
+}
+
+/** As the surface reports them. */
+function tokensOf(body: Uint8Array): Pick<LineFigures, 'inputTokens' | 'outputTokens'> {
+  const { usage = {} } = JSON.parse(Buffer.from(body).toString()) as { usage?: Readonly<Record<string, unknown>> }
+  const count = (...names: readonly string[]) =>
+    names.reduce((sum, name) => sum + (typeof usage[name] === 'number' ? Number(usage[name]) : 0), 0)
+  return {
+    inputTokens: count('prompt_tokens', 'input_tokens', 'cache_creation_input_tokens', 'cache_read_input_tokens'),
+    outputTokens: count('completion_tokens', 'output_tokens'),
+  }
+}
+
+function messageOf(body: Uint8Array): string {
+  const { error } = JSON.parse(Buffer.from(body).toString()) as { error?: { message?: string } }
+  return error?.message ?? ''
+}
