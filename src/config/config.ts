@@ -54,7 +54,7 @@ export type Config = Readonly<SettingsConfig & EnvironmentSettings> & {
   readonly disabledProviders: readonly string[]
   /** Where providers' bills are read. */
   readonly bills: readonly BillEntry[]
-  /** Endpoints that may refuse requests. */
+  /** Endpoints that may refuse requests and answers. */
   readonly policies: readonly PolicyEntry[]
   /** Absolute; where the file is, or would be looked for. */
   readonly configPath: string
@@ -284,9 +284,9 @@ export function shownSettings(config: Config, inputs: ConfigInputs): readonly Sh
       const value = [format, ...(adminKey === undefined ? [] : ['admin key set'])].join(', ')
       return { name: `bills.${provider}`, value, source }
     }),
-    ...config.policies.map(({ id, url, mode, onFailure, source }) => {
+    ...config.policies.map(({ id, url, when, mode, onFailure, source }) => {
       const origin = URL.parse(url)?.origin ?? url
-      return { name: `policies.${id}`, value: [mode, `fails ${onFailure}`, origin].join(', '), source }
+      return { name: `policies.${id}`, value: [when, mode, `fails ${onFailure}`, origin].join(', '), source }
     }),
     ...config.models.map(({ id, routes, source }) => {
       const value = routes.map(({ providerId, upstreamModel }) => `${upstreamModel} at ${providerId}`).join(', ')

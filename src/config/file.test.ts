@@ -169,7 +169,7 @@ test('reads a policy with its defaults', () => {
   expect(settings?.policies).toEqual([
     {
       ...{ id: 'p', url: 'http://127.0.0.1:1/x', secret: new Secret(policySecret), timeoutMs: 1000 },
-      ...{ onFailure: 'closed', mode: 'enforce', images: 'digest', source: 'tollgate.yaml:2' },
+      ...{ when: 'request', onFailure: 'closed', mode: 'enforce', images: 'digest', source: 'tollgate.yaml:2' },
       ...{ workspaceId: undefined, projects: undefined, models: undefined },
     },
   ])

@@ -1,9 +1,9 @@
-// An entry of the `policies:` list in the configuration file: an endpoint that may refuse requests. No message
+// An entry of the `policies:` list in the configuration file: an endpoint that may refuse requests and answers. No message
 // may repeat a secret.
 
 import { z } from 'zod'
 import type { ProjectId, WorkspaceId } from '../kernel/ids.ts'
-import { type Policy, policyFailureModes, policyMedia, policyModes } from '../kernel/policy.ts'
+import { type Policy, policyFailureModes, policyMedia, policyModes, policyMoments } from '../kernel/policy.ts'
 import type { Secret } from '../kernel/secret.ts'
 
 export interface PolicyEntry extends Policy {
@@ -29,12 +29,17 @@ export const policyEntrySchema = z.strictObject({
     .refine((url) => !url.includes('#') && URL.parse(url)?.username === '', {
       error: 'expected an address without a user, a password or #',
     })
-    .describe('Where requests are sent by POST to be judged.'),
+    .describe('Where requests and answers are sent by POST to be judged.'),
   secret: z
     .string({ error: secretExpected })
     .min(1, { error: secretExpected })
     .describe(
       `Signs every call, so that the endpoint can tell who sends it: \${VARIABLE}, file:/path, or the secret itself. whsec_ and 24 to 64 bytes in base64.`,
+    ),
+  when: oneOf(policyMoments)
+    .optional()
+    .describe(
+      'request: before a request is sent to a provider; answer: before an answer is sent to the client, which holds the whole answer back; both. Default request.',
     ),
   workspace: z
     .string()
@@ -76,10 +81,10 @@ export function policyFromEntry(
   entry: z.output<typeof policyEntrySchema>,
   { secret, source }: { readonly secret: Secret; readonly source: string },
 ): PolicyEntry {
-  const { id, url, workspace, projects, models, timeout_ms: timeoutMs = 1000 } = entry
+  const { id, url, when = 'request', workspace, projects, models, timeout_ms: timeoutMs = 1000 } = entry
   const { on_failure: onFailure = 'closed', mode = 'enforce', images = 'digest' } = entry
   return {
-    ...{ id, url, secret, models, timeoutMs, onFailure, mode, images, source },
+    ...{ id, url, secret, when, models, timeoutMs, onFailure, mode, images, source },
     workspaceId: workspace as WorkspaceId | undefined,
     projects: projects as readonly ProjectId[] | undefined,
   }

@@ -41,7 +41,7 @@ export const configFileSchema = z.strictObject({
     .array(billEntrySchema)
     .nullish()
     .describe('Where the bills of providers are read, to compare them with what was recorded; one for each provider.'),
-  policies: z.array(policyEntrySchema).nullish().describe('Endpoints that may refuse requests.'),
+  policies: z.array(policyEntrySchema).nullish().describe('Endpoints that may refuse requests and answers.'),
   aliases: z
     .record(z.string().min(1), z.string().min(1))
     .nullish()

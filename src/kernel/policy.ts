@@ -1,9 +1,12 @@
-// A policy of the operator: an endpoint that may refuse requests, and which of them it is asked about.
+// A policy of the operator: an endpoint that may refuse requests and answers, and which of them it is asked about.
 
 import type { ProjectId, WorkspaceId } from './ids.ts'
 import type { Secret } from './secret.ts'
 
-/** What happens to a request that the policy has not judged: it is refused, or it goes on. */
+/** What is checked: the request before it is sent to a provider, the answer before it is sent to the client, or both. */
+export const policyMoments = ['request', 'answer', 'both'] as const
+
+/** What happens to a request or answer that the policy has not judged: it is refused, or it goes on. */
 export const policyFailureModes = ['closed', 'open'] as const
 
 /** watch: verdicts are recorded, and nothing is refused. */
@@ -17,6 +20,7 @@ export interface Policy {
   readonly url: string
   /** `whsec_…`, as https://www.standardwebhooks.com describes. */
   readonly secret: Secret
+  readonly when: (typeof policyMoments)[number]
   /** undefined = all workspaces. */
   readonly workspaceId: WorkspaceId | undefined
   /** undefined = all projects. */

@@ -57,6 +57,31 @@ export function requestDocument({ exchange, content }: Admitted, media: Policy['
   return { conversation, other: unseenStrings(sentBody, conversation, writer.mediaStrings) }
 }
 
+/**
+ * The content of an answer in the form of its surface: its blocks, and beside them the strings of its records that are in
+ * none. Strings of one place, such as the deltas of a transcript, are joined.
+ */
+export function answerDocument(blocks: readonly AssistantBlock[], records: readonly unknown[]) {
+  const writer = new DocumentWriter('digest')
+  const answer = { content: blocks.map((block) => writer.block(block)) }
+  let seen = ''
+  collectStrings(answer, '', (text) => {
+    seen += `${text}\n`
+  })
+  const unseen = new Map<string, string>()
+  // Deltas come in the order of the text, so each is looked for behind the last.
+  let from = 0
+  for (const record of records) {
+    collectStrings(record, '', (text, field, name) => {
+      if (text === '' || formatWords.has(name)) return
+      const after = seen.indexOf(text, from)
+      if (after !== -1) from = after
+      else if (!seen.includes(text)) unseen.set(field, (unseen.get(field) ?? '') + text)
+    })
+  }
+  return { answer, other: [...unseen].map(([field, text]): UnseenString => ({ field, text })) }
+}
+
 /** Writes blocks for one policy. */
 export class DocumentWriter {
   /** Media that are in the document, as callers write them. */

@@ -13,6 +13,7 @@
 //   attemptRoutes    Held                         Reply         of a provider, in the caller's dialect, whole or an open
 //                                                               stream, with its Meter
 //                                                 NoReply       why none replied
+//   checkWhole, HeldAnswer                         nothing, or a refusal in place of the Reply, if policies judge answers
 //   streamAnswer     Held, open or pending Reply  AnswerStream  the server runs it, and tells it when the client leaves
 //   settleReply      Held, End, ReadReply         Settled       what was charged, or the error if nothing was or if that is
 //                                                               not certain
@@ -39,6 +40,7 @@ import { Answer, type AnswerHeaders, answerHeaders, failureAnswer, streamHeaders
 import { holdWithinLimits } from './at-limits.ts'
 import type { OpenStream, Reply } from './attempt.ts'
 import { type AttemptRoutesDependencies, attemptRoutes, warningsOf } from './attempt-routes.ts'
+import { answerPolicies, type CheckedAnswer, checkWhole, HeldAnswer } from './check-answer.ts'
 import { type CheckPoliciesDependencies, checkPolicies } from './check-policies.ts'
 import { claimKey, confirmKey, replayHeaders } from './claim-key.ts'
 import type { ClientRequest } from './client-request.ts'
@@ -140,14 +142,18 @@ export function createRunRequest(
     assert(reply.kind === 'whole', 'a whole answer needs a whole reply')
     // A client that leaves from here on pays: its reply was read.
     const { exchange, limits } = held
+    const { usage } = reply
+    const policies = answerPolicies(deps, held)
+    const { blocked, warnings } = policies.length > 0 ? await checkWhole(deps, held, policies, reply) : unjudged
+    const body = blocked?.body ?? reply.body
     const { key } = exchange
-    if (key && idempotencyKeys.keep && !(await idempotencyKeys.keep(key, reply.body)))
+    if (key && idempotencyKeys.keep && !(await idempotencyKeys.keep(key, body)))
       return endWithError(deps, exchange, answeredBefore())
-    const { body, usage } = reply
-    const headers = withWarnings(answerHeaders(exchange, limits), warningsOf(held, reply))
+    const headers = withWarnings(answerHeaders(exchange, limits), [...warningsOf(held, reply), ...warnings])
     // A complete reply is billed by its usage; nothing else needs to be measured.
     const read: ReadReply = { reply, measured: { ...nothingMeasured, usage }, bodyToKeep: body, lastBytes: body }
-    const { unsettled, chargeUsd }: Settled = await settleReply(held, complete, read)
+    const end: End = blocked ? { ...complete, failure: blocked.failure } : complete
+    const { unsettled, chargeUsd }: Settled = await settleReply(held, end, read)
     if (unsettled) return failureAnswer(exchange.surface, unsettled, headers, exchange.record.id)
     headers['content-type'] = 'application/json'
     if (chargeUsd !== undefined) headers['x-tollgate-cost'] = chargeUsd
@@ -180,13 +186,15 @@ export function createRunRequest(
   function openAnswer(held: Held, source: StreamSource, headers: AnswerHeaders): Answer {
     const { exchange } = held
     deps.streams.opened()
+    const policies = answerPolicies(deps, held)
     const body = streamAnswer(deps, {
       held,
       source,
-      async settle(end, stream) {
+      heldAnswer: policies.length > 0 ? new HeldAnswer(deps, held, policies) : undefined,
+      async settle(end, stream, lastBytes) {
         deps.streams.closed()
         try {
-          return await settleReply(held, end, stream && readReplyOf(stream))
+          return await settleReply(held, end, stream && readReplyOf(stream, lastBytes))
         } catch (error) {
           // A stream has no caller that would handle this, and its client must see an end.
           return { unsettled: endFailed(deps, exchange, deps.onDefect(error, exchange.record.id)) }
@@ -212,6 +220,7 @@ export function createRunRequest(
 }
 
 const complete: End = { ending: 'complete' }
+const unjudged: CheckedAnswer = { blocked: undefined, warnings: [] }
 
 function answeredBefore(): Failure {
   return new Failure(
@@ -224,8 +233,8 @@ function isNoReply(reply: Reply | NoReply): reply is NoReply {
   return reply instanceof Failure || reply === 'client left'
 }
 
-function readReplyOf(stream: OpenStream): ReadReply {
-  return { reply: stream, measured: stream.relay, bodyToKeep: undefined, lastBytes: stream.relay.terminal }
+function readReplyOf(stream: OpenStream, lastBytes = stream.relay.terminal): ReadReply {
+  return { reply: stream, measured: stream.relay, bodyToKeep: undefined, lastBytes }
 }
 
 function withWarnings(headers: AnswerHeaders, warnings: readonly Warning[]): AnswerHeaders {

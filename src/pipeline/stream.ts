@@ -13,6 +13,7 @@ import { classifyFault, type FaultClass } from '../routing/faults.ts'
 import { SseOverflow } from '../wire/sse.ts'
 import type { AnswerSink, AnswerStream } from './answer.ts'
 import { awaitFinalUsage, drain, type OpenStream, type PendingRead, type Reply } from './attempt.ts'
+import type { BlockedAnswer, HeldAnswer } from './check-answer.ts'
 import type { Ticker, Watched } from './deadline.ts'
 import type { Growth, Hold } from './hold.ts'
 import type { End, Settled } from './settlement.ts'
@@ -37,8 +38,10 @@ export type StreamSource =
 interface StreamInput {
   readonly held: Held
   readonly source: StreamSource
-  /** Called once, before the last bytes are sent. `stream`: undefined = no provider replied. */
-  settle(end: End, stream: OpenStream | undefined): Promise<Settled>
+  /** Set if policies judge the answer: nothing of it is sent before they have. */
+  readonly heldAnswer?: HeldAnswer | undefined
+  /** Called once, before the last bytes are sent. `stream`: undefined = no provider replied. `lastBytes`: in place of its own. */
+  settle(end: End, stream: OpenStream | undefined, lastBytes?: Uint8Array): Promise<Settled>
 }
 
 /** It writes to the client's socket, without a queue in between (docs/decisions/performance.md). */
@@ -64,6 +67,8 @@ class Pump implements AnswerStream, Watched {
   #full: Promise<void> | undefined
   /** By a failpoint. */
   #paused: Promise<void> | undefined
+  /** Undefined once the answer may be sent. */
+  #heldAnswer: HeldAnswer | undefined
   /** The end of the answer by a shutdown. */
   #expiring: Promise<void> | undefined
 
@@ -71,6 +76,7 @@ class Pump implements AnswerStream, Watched {
     this.#deps = deps
     this.#input = input
     this.#held = input.held
+    this.#heldAnswer = input.heldAnswer
     if (input.source.kind === 'open') this.#stream = input.source.stream
     deps.ticker.watch(this)
     this.#clocks = new StreamClocks(deps.ticker.nowMs)
@@ -99,7 +105,8 @@ class Pump implements AnswerStream, Watched {
     const take = (piece: Uint8Array): Uint8Array | undefined => {
       if (this.#isOver()) return piece
       this.#forward(sink, stream, relay.push(piece))
-      const isMoreToDo = this.#full || this.#paused || relay.finished || relay.fault || mustGrow()
+      const isMoreToDo =
+        this.#full || this.#paused || relay.finished || relay.fault || mustGrow() || this.#heldAnswer?.isFull
       return isMoreToDo ? nothing : undefined
     }
     while (this.#phase === 'flowing') {
@@ -115,6 +122,7 @@ class Pump implements AnswerStream, Watched {
       if (relay.finished || relay.fault) await this.#endReply(sink, stream, done)
       else if (done) await this.#interrupt(sink, interruptions.closed)
       else if (mustGrow()) await this.#grow(sink, stream, hold)
+      if (this.#heldAnswer?.isFull && !this.#isOver()) await this.#sendUnjudged(sink, stream, this.#heldAnswer)
       if (this.#full) await this.#untilTaken(this.#full)
     }
   }
@@ -145,6 +153,7 @@ class Pump implements AnswerStream, Watched {
     const { reach, ticker } = this.#deps
     this.#clocks.received(ticker.nowMs, relay.outputBytes)
     if (bytes.length === 0) this.#full = undefined
+    else if (this.#heldAnswer) this.#heldAnswer.push(bytes)
     else {
       this.#clocks.sent(ticker.nowMs)
       this.#full = sink.write(bytes)
@@ -191,18 +200,42 @@ class Pump implements AnswerStream, Watched {
     await this.#end(sink, { ending, failure: growthFailure(growth, this.#id) })
   }
 
+  /** The answer is too long to be judged. */
+  async #sendUnjudged(sink: AnswerSink, stream: OpenStream, heldAnswer: HeldAnswer): Promise<void> {
+    const blocked = heldAnswer.checkFull(stream)
+    if (blocked) return await this.#endBlocked(sink, { ending: 'ended by us' }, blocked)
+    this.#heldAnswer = undefined
+    this.#forward(sink, stream, heldAnswer.take())
+  }
+
   async #end(sink: AnswerSink, end: End): Promise<void> {
     this.#close()
     const { failure } = end
-    const relay = this.#stream?.relay
-    const { unsettled, chargeUsd } = await this.#input.settle(end, this.#stream)
+    const stream = this.#stream
+    const relay = stream?.relay
+    const heldAnswer = stream && this.#heldAnswer
+    // An answer that the gateway itself ends, for example at a shutdown, is not waited for.
+    const isJudged = heldAnswer && end.ending !== 'ended by us'
+    const blocked = isJudged ? await heldAnswer.check(stream) : undefined
+    if (blocked) return await this.#endBlocked(sink, end, blocked)
+    const { unsettled, chargeUsd } = await this.#input.settle(end, stream)
     const { surface, record } = this.#held.exchange
     const sent = unsettled ?? (failure && withCost(failure, chargeUsd))
+    if (isJudged && !unsettled) void sink.write(heldAnswer.take())
     const names = { model: record.model ?? '', createdSeconds: Math.floor(record.startedAt / 1000) }
     if (sent) sink.end(surface.renderStreamFailure(sent, record.id, relay?.numbering, names))
     else sink.end(relay && surface.streamEnd ? Buffer.concat([relay.terminal, surface.streamEnd]) : relay?.terminal)
     const paused = this.#deps.reach('after_terminal')
     if (paused) await paused
+  }
+
+  /** Sends a refusal in place of the answer, which is charged as it ended. */
+  async #endBlocked(sink: AnswerSink, { ending, why }: End, blocked: BlockedAnswer): Promise<void> {
+    this.#close()
+    const { body, lastBytes, failure } = blocked
+    const { unsettled } = await this.#input.settle({ ending, why, failure }, this.#stream, lastBytes)
+    const { surface, record } = this.#held.exchange
+    sink.end(unsettled ? surface.renderStreamFailure(unsettled, record.id) : body)
   }
 
   /** The client has gone: it cancelled, disconnected, or read nothing for too long. */
@@ -259,7 +292,8 @@ class Pump implements AnswerStream, Watched {
 
   #keepAlive(nowMs: number): void {
     this.#clocks.sent(nowMs)
-    void this.#sink?.write(this.#stream?.relay.keepAlive() ?? keepAliveComment)
+    const relay = this.#heldAnswer ? undefined : this.#stream?.relay
+    void this.#sink?.write(relay?.keepAlive() ?? keepAliveComment)
   }
 
   /** Stops writing and timing. */

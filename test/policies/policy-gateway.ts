@@ -48,8 +48,8 @@ export const dialects = {
   gemini: 'gemini',
 }
 
-/** Every model is at the upstream, in each dialect. */
-export function policyConfig(upstream: string, endpoint: string): string {
+/** `when`: of all policies. Every model is at the upstream, in each dialect. */
+export function policyConfig(upstream: string, endpoint: string, when: 'request' | 'answer'): string {
   const names = Object.keys(dialects) as TestSurface['name'][]
   const paths = { chat: '/v1', messages: '', responses: '/v1', gemini: '/v1beta' }
   const providers = names.map(
@@ -65,7 +65,7 @@ export function policyConfig(upstream: string, endpoint: string): string {
     ),
   )
   const policy = (id: string, path: string, more = '') =>
-    `  - { id: ${id}, url: "${endpoint}/${path}", secret: "${policySecret}", models: ["${id}/*"]${more} }`
+    `  - { id: ${id}, url: "${endpoint}/${path}", secret: "${policySecret}", when: ${when}, models: ["${id}/*"]${more} }`
   return `providers:
 ${providers.join('\n')}
 models:

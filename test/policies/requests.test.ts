@@ -29,7 +29,7 @@ forEachEngine((engine) => {
       })
     })
     endpoint = startPolicyEndpoint()
-    tenancy = await startTenancy({ engine, config: policyConfig(upstream.url, endpoint.url) })
+    tenancy = await startTenancy({ engine, config: policyConfig(upstream.url, endpoint.url, 'request') })
     tenant = await tenancy.tenant({ credit: '10' })
   })
   afterAll(async () => {
@@ -440,10 +440,10 @@ forEachEngine((engine) => {
     const { data } = await manage(tenancy.gateway, 'GET', '/api/config')
     expect(data).toContainEqual({
       name: 'policies.open',
-      value: `enforce, fails open, ${endpoint.url}`,
+      value: `request, enforce, fails open, ${endpoint.url}`,
       source: expect.stringMatching(/^tollgate\.yaml:\d+$/),
     })
-    const config = policyConfig(upstream.url, endpoint.url)
+    const config = policyConfig(upstream.url, endpoint.url, 'request')
     writeFileSync(tenancy.gateway.configPath, config.slice(0, config.indexOf('policies:')))
     await until(async () => (await say(chat, 'judge', forbidden)).status === 200)
     writeFileSync(tenancy.gateway.configPath, config)

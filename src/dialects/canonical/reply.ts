@@ -25,6 +25,8 @@ export interface Stop {
   readonly sequence?: string
   /** The reason for a refusal, if the provider reports it. */
   readonly explanation?: string
+  /** A policy of the operator refused, not the provider. */
+  readonly byPolicy?: true
 }
 
 export type ReplyEvent =

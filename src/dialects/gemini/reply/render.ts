@@ -93,7 +93,7 @@ class GeminiRenderer extends BlockRenderer {
 
   protected end(stop: Stop, usage: Usage): string {
     const usageMetadata = renderUsage(usage, this.context.quotedUsd(usage))
-    const finishReason = jsonString(finishReasons[stop.unified])
+    const finishReason = jsonString(stop.byPolicy ? 'PROHIBITED_CONTENT' : finishReasons[stop.unified])
     const said =
       stop.unified === 'refusal' && stop.explanation ? jsonString(stop.explanation.toWellFormed()) : undefined
     const ending = { finishReason, finishMessage: said }
