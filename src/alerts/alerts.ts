@@ -10,6 +10,7 @@ import { assert } from '../kernel/failure.ts'
 import { createId, isId, type PersonId, type WorkspaceId } from '../kernel/ids.ts'
 import { formatUsd, type Nano, zeroNano } from '../kernel/money.ts'
 import {
+  isById,
   minuteAt,
   parseScope,
   rollingMinutes,
@@ -329,8 +330,8 @@ async function limitAlerts(sql: Sql, rows: readonly Spent[], now: number): Promi
       return percent === undefined ? [] : [{ spend, rule, percent }]
     })
   })
-  const names = new Set(reached.map(({ spend }) => spend.scope.name).filter((name) => /^(per|grp)_/.test(name)))
-  const labels = await readLabels(sql, [...names])
+  const named = reached.map(({ spend }) => spend.scope).filter(({ kind }) => isById(kind))
+  const labels = await readLabels(sql, [...new Set(named.map(({ name }) => name))])
   return reached.map(({ spend, rule, percent }) => limitAlert(spend, rule, { percent, labels, now }))
 }
 

@@ -250,7 +250,7 @@ export function shownState(
   })
   const { spend_per_day, spend_per_week, spend_per_month, starts_at, spend_limits, ...others } = given
   // Those of each end user or person have no state of their own.
-  const each = spend_limits?.filter(({ subject }) => subject === 'user' || subject === 'person')
+  const each = spend_limits?.filter(({ subject = 'all' }) => subject !== 'all' && !subject.includes(':'))
   const rest = shownLimits({ ...others, ...(each?.length && { spend_limits: each }) })
   return [...(rest === 'none' && states.length > 0 ? [] : [rest]), ...states].join(', ')
 }

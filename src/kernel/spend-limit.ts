@@ -43,6 +43,8 @@ interface SubjectKindRow {
   readonly isOfRequest: boolean
   /** What a name must look like in a limit of one of them; undefined = a limit cannot name one. */
   readonly isName: ((text: string) => boolean) | undefined
+  /** Whether a name is stored as the id of a person or group of the workspace, so that a key, which is one person's, limits none. */
+  readonly isById: boolean
   /** Whether a limit without a name is one of each of them. */
   readonly hasEach: boolean
   /** How errors begin; `name` as people know it. */
@@ -59,11 +61,19 @@ function isLabel(text: string): boolean {
 /** Every kind of subject. A limit counts the requests of the key, project or workspace that sets it, as far as they are its subject's. */
 export const subjectKinds = {
   /** All requests of the key, project or workspace. */
-  all: { names: () => everything, isOfRequest: false, isName: undefined, hasEach: true, title: () => '' },
+  all: {
+    names: () => everything,
+    isOfRequest: false,
+    isName: undefined,
+    isById: false,
+    hasEach: true,
+    title: () => '',
+  },
   user: {
     names: ({ endUser }) => (endUser === undefined ? [] : [endUser]),
     isOfRequest: true,
     isName: undefined,
+    isById: false,
     hasEach: true,
     title: (name) => `End user ${name}`,
   },
@@ -71,6 +81,7 @@ export const subjectKinds = {
     names: ({ tags }) => tags,
     isOfRequest: true,
     isName: isTag,
+    isById: false,
     hasEach: false,
     title: (name) => `The tag ${name}`,
   },
@@ -79,6 +90,7 @@ export const subjectKinds = {
     names: ({ personId }) => (personId === undefined ? [] : [personId]),
     isOfRequest: false,
     isName: isLabel,
+    isById: true,
     hasEach: true,
     title: (name) => `Person ${name}`,
   },
@@ -87,12 +99,22 @@ export const subjectKinds = {
     names: ({ groupIds }) => groupIds,
     isOfRequest: false,
     isName: isLabel,
+    isById: true,
     hasEach: false,
     title: (name) => `Group "${name}"`,
   },
 } as const satisfies Readonly<Record<string, SubjectKindRow>>
 
 export type SubjectKind = keyof typeof subjectKinds
+
+/** Kinds whose names are ids in what is stored. */
+export type KindById = {
+  [Kind in SubjectKind]: (typeof subjectKinds)[Kind]['isById'] extends true ? Kind : never
+}[SubjectKind]
+
+export function isById(kind: SubjectKind): kind is KindById {
+  return subjectKinds[kind].isById
+}
 
 /** Without a name: each of them separately. */
 export interface Subject {

@@ -2,11 +2,22 @@
 
 import { type Failure, invalidRequest } from '../kernel/failure.ts'
 import type { WorkspaceId } from '../kernel/ids.ts'
-import type { SpendLimit } from '../kernel/spend-limit.ts'
+import { isById, type KindById, type SpendLimit } from '../kernel/spend-limit.ts'
 import { templateOf } from '../store/insert-rows.ts'
 import type { Sql } from '../store/sql.ts'
 
-const finders = { person: findPerson, group: findGroup } as const
+/** How each kind whose names are ids is found, and what an error says if it is not. */
+const kindsById = {
+  person: {
+    find: findPerson,
+    missing:
+      'nobody with that address or id has a role in this workspace. Invite the person first: `tollgate people invite`.',
+  },
+  group: {
+    find: findGroup,
+    missing: 'this workspace has no such group. Create it first: `tollgate groups create`.',
+  },
+} as const satisfies Readonly<Record<KindById, object>>
 
 /** With ids. `has`: the limits before; those whom they name may have lost their role since. */
 export async function withSubjectIds(
@@ -18,12 +29,12 @@ export async function withSubjectIds(
   const found: SpendLimit[] = []
   for (const limit of limits) {
     const { kind, name } = limit.subject
-    if ((kind !== 'person' && kind !== 'group') || name === undefined) {
+    if (!isById(kind) || name === undefined) {
       found.push(limit)
       continue
     }
     const isKnown = has.some(({ subject }) => subject.kind === kind && subject.name === name)
-    const id = isKnown ? name : await finders[kind](sql, workspaceId, name)
+    const id = isKnown ? name : await kindsById[kind].find(sql, workspaceId, name)
     if (id === undefined) throw noSubject(kind, name)
     found.push({ ...limit, subject: { kind, name: id } })
   }
@@ -61,10 +72,7 @@ export async function readLabels(sql: Sql, ids: readonly string[]): Promise<Read
   return new Map(rows.map(({ id, label }) => [id, label]))
 }
 
-function noSubject(kind: 'person' | 'group', name: string): Failure {
-  const what =
-    kind === 'person'
-      ? 'nobody with that address or id has a role in this workspace. Invite the person first: `tollgate people invite`.'
-      : 'this workspace has no such group. Create it first: `tollgate groups create`.'
-  return invalidRequest(`\`spend_limits\` names ${kind}:${name.slice(0, 100)}, but ${what}`, 'spend_limits')
+function noSubject(kind: KindById, name: string): Failure {
+  const message = `\`spend_limits\` names ${kind}:${name.slice(0, 100)}, but ${kindsById[kind].missing}`
+  return invalidRequest(message, 'spend_limits')
 }

@@ -6,6 +6,7 @@ import { assert, invalidRequest } from '../kernel/failure.ts'
 import { isId, type KeyId, type ProjectId, type WorkspaceId } from '../kernel/ids.ts'
 import { formatUsd, type Nano } from '../kernel/money.ts'
 import {
+  isById,
   matchesModel,
   noFacts,
   type Period,
@@ -79,7 +80,7 @@ export function checkLimits(limits: Limits, at = '', kind?: LimitScope['kind']):
     const name = at + spendLimitName({ ...limit, then: undefined, slowDown: undefined })
     if (names.has(name)) throw invalidRequest(`\`${name}\` is set twice.`, name)
     names.add(name)
-    if (kind === 'key' && ['person', 'group'].includes(limit.subject.kind)) {
+    if (kind === 'key' && isById(limit.subject.kind)) {
       throw invalidRequest(
         `\`${at}spend_limits\`: a key belongs to one person; limit people and groups in a project or workspace.`,
         `${at}spend_limits`,
@@ -407,9 +408,7 @@ export async function withIds(sql: Sql, workspaceId: WorkspaceId, limits: Limits
 
 /** The people and groups that are named. */
 export function namedSubjects({ spend = [] }: Limits): readonly string[] {
-  return spend.flatMap(({ subject: { kind, name } }) =>
-    name !== undefined && (kind === 'person' || kind === 'group') ? [name] : [],
-  )
+  return spend.flatMap(({ subject: { kind, name } }) => (name !== undefined && isById(kind) ? [name] : []))
 }
 
 export async function readLimits(sql: Sql, kind: LimitScope['kind'], id: string): Promise<Limits> {
