@@ -54,6 +54,7 @@ forEachEngine((engine) => {
       balance: '25.000000001',
       held: '2.50',
       available: '22.500000001',
+      credit: '0.00',
       currency: 'USD',
     })
     const { body } = await management.ask('GET', `/api/workspaces/${id}/transfers`)
