@@ -227,13 +227,14 @@ function WorkspaceBilling({ id }: { readonly id: string }) {
 
 type Wallet = AnswerOf<'getWallet'>
 
-function Balance({ balance, held, available }: Wallet) {
+function Balance({ balance, held, available, credit }: Wallet) {
+  const funds = Number(credit) === 0 ? 'total funds' : `${amountText(credit)} of it is plan credit, which expires`
   const isEmpty = /^(-.*|0\.0*)$/.test(available)
   return (
     <>
       <Tiles
         tiles={[
-          { label: 'Balance', value: <Amount usd={balance} />, note: 'total funds' },
+          { label: 'Balance', value: <Amount usd={balance} />, note: funds },
           { label: 'Held', value: <Amount usd={held} />, note: 'reserved for running requests' },
           { label: 'Available', value: <Amount usd={available} />, note: 'balance minus held' },
         ]}
