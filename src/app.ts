@@ -11,6 +11,7 @@ import { type Base, openingCredit, openStorage } from './app/open-storage.ts'
 import { createPipeline, type Pipeline } from './app/pipeline.ts'
 import type { Config } from './config/config.ts'
 import { surfaces } from './dialects/registry.ts'
+import { createAnthropicBatchesRoute } from './http/batches/anthropic.ts'
 import { createOpenaiBatchesRoute } from './http/batches/openai.ts'
 import { createClientTelemetryRoute } from './http/client-telemetry.ts'
 import { createHandler, type Shutdown } from './http/handler.ts'
@@ -144,7 +145,8 @@ async function start(deps: AppDependencies): Promise<App> {
   const bodiesMemory = memoryLimit() * bodiesShare
   const shedding = createShedding({ clock: deps.loopClock, random: randomUnit, runningMax: limits.requestsMax })
   const { database } = storage
-  const batches = createBatches({ ...base, storage, auth, pipeline, isBusy: shedding.isStrained })
+  const isBusy = shedding.isStrained
+  const batches = createBatches({ ...base, storage, auth, pipeline, isBusy, forwardedProtoOf })
   const serve = createRoutes({
     ...base,
     auth,
@@ -257,6 +259,7 @@ function createRoutes({ source, clock, auth, pipeline, batches, admin, ...http }
       settings: source,
     }),
     openaiBatches: createOpenaiBatchesRoute(batches.route),
+    anthropicBatches: createAnthropicBatchesRoute(batches.route),
     management: admin.management,
     signIn: admin.signIn,
     metrics: pipeline.metrics,

@@ -110,6 +110,7 @@ export const requestSchema = z.object({
   agent: z.string().nullable().describe("The client's program; behind a slash the agent within it."),
   end_user: z.string().nullable().describe('A hash, or the id that was sent if the operator records it.'),
   tags: z.record(z.string(), z.string()).describe('Of the header `x-tollgate-tags`.'),
+  batch_id: z.string().nullable().describe('The batch of which it is a line.'),
 })
 
 const chargeSchema = z

@@ -19,16 +19,17 @@ interface BatchesDependencies extends Base {
   readonly pipeline: Pipeline
   /** Whether the gateway is so busy that other requests would wait for lines of batches. */
   isBusy(): boolean
+  forwardedProtoOf: BatchRouteDependencies['forwardedProtoOf']
 }
 
-export function createBatches({ storage, auth, pipeline, source, clock, log, isBusy }: BatchesDependencies) {
+export function createBatches({ storage, auth, pipeline, source, clock, log, ...deps }: BatchesDependencies) {
   const { database } = storage
   const files = createBatchFiles({ database, clock, keys: auth.keyRing })
   const store = createBatchStore({ database, keys: auth.keyRing })
   const lineKeys = createLineKeys()
   const runner = startBatchRunner({
     ...{ database, clock, store, files, lineKeys },
-    slots: new Slots({ max: () => source.current.batches.concurrency, isBusy }),
+    slots: new Slots({ max: () => source.current.batches.concurrency, isBusy: deps.isBusy }),
     run: pipeline.runners({
       // Only the requests that are made of lines take this path.
       authenticate: (headers) => auth.authenticateKey(headers.get(payerHeader) as KeyId),
@@ -44,6 +45,7 @@ export function createBatches({ storage, auth, pipeline, source, clock, log, isB
   const { ledger, expectedCost } = pipeline
   const route: BatchRouteDependencies = {
     ...{ authenticate, limiter, store, files, clock, ledger, expectedCost, runner, settings: source },
+    forwardedProtoOf: deps.forwardedProtoOf,
     onReadFault: (error) => log.warn('the results of a batch could not be read', errorFields(error)),
   }
   return { route, close: runner.close }

@@ -1,7 +1,7 @@
 // Creates a batch from a file of requests: checks every line, and that the wallet has what they will probably cost.
 
 import type { Clock } from '../kernel/clock.ts'
-import { Failure } from '../kernel/failure.ts'
+import { Failure, invalidRequest } from '../kernel/failure.ts'
 import { createId } from '../kernel/ids.ts'
 import { formatUsd, zeroNano } from '../kernel/money.ts'
 import type { Ledger } from '../ledger/ledger.ts'
@@ -26,9 +26,10 @@ export interface NewBatch {
   readonly metadata?: Readonly<Record<string, string>> | undefined
   readonly linesMax: number
   readonly outputDays: number
+  /** A wrong line refuses the whole call. Otherwise the batch is created, and has failed. */
+  readonly failsWhole?: boolean
 }
 
-/** One with wrong lines is created too, and has failed. */
 export async function createBatch(
   deps: CreateBatchDependencies,
   caller: Caller,
@@ -42,6 +43,10 @@ export async function createBatch(
   const rules = { endpoint, linesMax, mixesModels: !isOpenai }
   const { total, estimate, errors } = await checkLines(files.read(file), judge, rules)
   const hasFailed = errors.length > 0
+  const [first] = errors
+  if (first && input.failsWhole) {
+    return invalidRequest(`requests[${(first.line ?? 1) - 1}]: ${first.message}`, first.param ?? undefined)
+  }
   if (!hasFailed) {
     const { available } = await deps.ledger.wallet(caller.workspaceId)
     if (estimate > available) return cannotPay(caller, { estimate, available })

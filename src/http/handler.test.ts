@@ -27,6 +27,7 @@ const dependencies: HandlerDependencies = {
   clientTelemetry: defect,
   storedResponses: async () => undefined,
   openaiBatches: async () => undefined,
+  anthropicBatches: async () => undefined,
   settings: { current: { corsOrigins: [], storeResponses: false } },
   management: async () => undefined,
   metrics: defect,

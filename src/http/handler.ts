@@ -49,6 +49,8 @@ export interface HandlerDependencies {
   ): Promise<Answer | undefined>
   /** Serves /v1/files and /v1/batches; undefined = not one of their paths, or there are no batches here. */
   openaiBatches(call: BatchCall, path: string): Promise<Answer | undefined>
+  /** Serves /v1/messages/batches; likewise. */
+  anthropicBatches(call: BatchCall, path: string): Promise<Answer | undefined>
   readonly settings: { readonly current: HandlerSettings }
   /** Serves /api; undefined = not one of its paths. */
   management(
@@ -191,12 +193,15 @@ function createServe(deps: HandlerDependencies): PathHandler {
       return guard(surface, () => deps.models(request, surface, addressOf(request), id))
     }
     const { chat, responses, messages } = surfaces
-    const batches = await guard(chat.dialect, () => {
+    for (const [dialect, serve] of [
+      [chat.dialect, deps.openaiBatches],
+      [messages.dialect, deps.anthropicBatches],
+    ] as const) {
       const connection = new PipelineConnection(request, socket, deps)
-      const call = { request, surface: chat.dialect, address: addressOf(request), connection }
-      return deps.openaiBatches(call, path)
-    })
-    if (batches) return batches
+      const call = { request, surface: dialect, address: addressOf(request), connection }
+      const batches = await guard(dialect, () => serve(call, path))
+      if (batches) return batches
+    }
     const stored = await guard(responses.dialect, () =>
       deps.storedResponses(request, responses.dialect, addressOf(request), path),
     )

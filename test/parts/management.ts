@@ -327,6 +327,7 @@ const loggedRequest: Omit<LoggedRequest, 'id'> = {
   agent: null,
   end_user: null,
   tags: {},
+  batch_id: null,
 }
 
 function testRequestLog(logged: readonly Sketch[]): RequestLog {

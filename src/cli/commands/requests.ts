@@ -158,6 +158,7 @@ function requestFacts(request: AnswerOf<'getRequest'>, caller: string): string {
     ['client', request.agent ?? undefined],
     ['user agent', request.client ?? undefined],
     ['session', request.session ?? undefined],
+    ['batch', request.batch_id ?? undefined],
     ['end user', request.end_user ?? undefined],
     ['tags', tagsText(request.tags) || undefined],
     ['first event', shownMs(request.first_event_ms)],

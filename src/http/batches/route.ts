@@ -16,12 +16,15 @@ import { refuse } from '../responses.ts'
 export interface BatchRouteDependencies extends CallerDependencies, CreateBatchDependencies {
   readonly runner: Pick<BatchRunner, 'wake'>
   readonly settings: { readonly current: BatchRouteSettings }
+  /** The protocol that the client used, if a trusted proxy says so. */
+  forwardedProtoOf(request: ClientRequest): string | undefined
   /** Reports what is thrown while results are read. */
   onReadFault(error: unknown): void
 }
 
 export interface BatchRouteSettings {
   readonly dataFolder: string
+  readonly publicUrl: string | undefined
   readonly batches: {
     readonly enabled: boolean
     readonly fileBytesMax: number
