@@ -45,12 +45,14 @@ export interface CheckedAnswer {
   readonly warnings: readonly Warning[]
 }
 
+const noPolicies: readonly Policy[] = []
+
 /** The policies that judge the answer of a request. Vectors are no text, and a compaction is sealed. */
 export function answerPolicies({ settings }: CheckPoliciesDependencies, { admitted }: Held): readonly Policy[] {
   const { policies } = settings.current
   const { embeddings, upstreamPath } = admitted.envelope
   return policies.length === 0 || embeddings || upstreamPath !== undefined
-    ? []
+    ? noPolicies
     : policiesFor(policies, admitted, 'answer')
 }
 

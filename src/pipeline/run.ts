@@ -149,7 +149,10 @@ export function createRunRequest(
     const { key } = exchange
     if (key && idempotencyKeys.keep && !(await idempotencyKeys.keep(key, body)))
       return endWithError(deps, exchange, answeredBefore())
-    const headers = withWarnings(answerHeaders(exchange, limits), [...warningsOf(held, reply), ...warnings])
+    const headers = withWarnings(
+      answerHeaders(exchange, limits),
+      warnings.length === 0 ? warningsOf(held, reply) : [...warningsOf(held, reply), ...warnings],
+    )
     // A complete reply is billed by its usage; nothing else needs to be measured.
     const read: ReadReply = { reply, measured: { ...nothingMeasured, usage }, bodyToKeep: body, lastBytes: body }
     const end: End = blocked ? { ...complete, failure: blocked.failure } : complete
