@@ -10,6 +10,8 @@ import {
   factors,
   listedBuckets,
   type PartBucket,
+  type Tier,
+  tierNames,
   type UnitBucket,
   unitBuckets,
   unpricedText,
@@ -30,6 +32,12 @@ const priceRow = Object.fromEntries(
 
 const perUnit = z.string().optional()
 
+const over = z
+  .record(z.string(), z.object(priceRow))
+  .optional()
+  .describe('Prices of requests with more input tokens than the key says.')
+const tierSchema = z.object({ ...priceRow, over }).optional()
+
 const priceSchema = z.union([
   z.literal('free'),
   z.object({
@@ -43,10 +51,11 @@ const priceSchema = z.union([
     ...(Object.fromEntries(
       factorNames.map((name) => [name, perUnit.describe(`${factors[name].meaning}; absent = no surcharge.`)]),
     ) as Record<FactorName, typeof perUnit>),
-    over: z
-      .record(z.string(), z.object(priceRow))
+    over,
+    tiers: z
+      .object(Object.fromEntries(tierNames.map((name) => [name, tierSchema])) as Record<Tier, typeof tierSchema>)
       .optional()
-      .describe('Prices of requests with more input tokens than the key says.'),
+      .describe('Prices of service tiers; absent = none. Requests for a tier without a price are refused.'),
   }),
 ])
 

@@ -47,6 +47,10 @@ const usageSchema = z
     ...(Object.fromEntries(
       factorNames.map((name) => [name, z.boolean().describe(`Whether this applied: ${factors[name].label}.`)]),
     ) as Record<FactorName, z.ZodBoolean>),
+    service_tier: z
+      .string()
+      .nullable()
+      .describe('The tier at whose price it is charged, by the reply; null = the reply names none.'),
     source: z.enum(['reported', 'estimated']),
   })
   .describe('Counts that never overlap, except reasoning and audio, which are parts of others.')

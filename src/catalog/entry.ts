@@ -9,7 +9,10 @@ import {
   factors,
   isRequiredInLists,
   listedBuckets,
+  type Tier,
   type TokenBucket,
+  tierNames,
+  tiers,
   tokensMax,
   type UnitBucket,
   unitBuckets,
@@ -24,7 +27,7 @@ const factorExpected = 'expected a decimal string from "1" to "10" such as "1.1"
 const priceFormExpected = 'expected the word free, or prices such as { input: "2.50", output: "10.00" }'
 const dayExpected = 'expected a day of the form YYYY-MM-DD or a month of the form YYYY-MM'
 const modelIdExpected = 'expected an id of the form creator/model such as acme/large'
-const tierExpected = 'expected a number of input tokens from 1 to 2147483648 as the key'
+const longExpected = 'expected a number of input tokens from 1 to 2147483648 as the key'
 
 /** The pattern is only for editors; `parsePrice` decides. */
 const decimalOf = (description: string, expected: string, parse = parsePrice) =>
@@ -84,10 +87,24 @@ const factorShape = Object.fromEntries(
   factorNames.map((name) => [name, factorSchema(factors[name].meaning)]),
 ) as unknown as Readonly<Record<FactorName, ReturnType<typeof factorSchema>>>
 
-const tierKeySchema = z
+const longKeySchema = z
   .string()
-  .regex(/^[1-9][0-9]{0,9}$/, { error: tierExpected })
-  .refine((key) => Number(key) <= tokensMax, { error: tierExpected })
+  .regex(/^[1-9][0-9]{0,9}$/, { error: longExpected })
+  .refine((key) => Number(key) <= tokensMax, { error: longExpected })
+
+const overSchema = z
+  .record(longKeySchema, priceRowSchema)
+  .optional()
+  .describe('Other prices for requests with more input tokens than the key says.')
+
+const tierSchema = (name: Tier) =>
+  z
+    .strictObject({ ...priceRowShape, over: overSchema })
+    .optional()
+    .describe(`${tiers[name].meaning}.`)
+const tierShape = Object.fromEntries(tierNames.map((name) => [name, tierSchema(name)])) as Readonly<
+  Record<Tier, ReturnType<typeof tierSchema>>
+>
 
 const priceSchema = z
   .union(
@@ -97,10 +114,13 @@ const priceSchema = z
         ...priceRowShape,
         ...unitShape,
         ...factorShape,
-        over: z
-          .record(tierKeySchema, priceRowSchema)
+        over: overSchema,
+        tiers: z
+          .strictObject(tierShape)
           .optional()
-          .describe('Other prices for requests with more input tokens than the key says.'),
+          .describe(
+            'Prices of service tiers. A request for a tier without a price is refused, except on a provider key of its own workspace.',
+          ),
       }),
     ],
     { error: priceFormExpected },

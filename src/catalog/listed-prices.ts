@@ -7,7 +7,9 @@ import {
   type FactorName,
   factorNames,
   listedBuckets,
+  type Tier,
   type TokenBucket,
+  tierNames,
   type UnitBucket,
   unitBuckets,
 } from '../kernel/usage.ts'
@@ -15,9 +17,12 @@ import {
 /** By bucket, USD per million tokens. */
 export type PriceRow = { readonly [Name in 'input' | 'output']: number } & { readonly [Name in TokenBucket]?: number }
 
-/** Units: USD per thousand. `over`: by the number of input tokens above which the prices apply. */
-export type PriceList = PriceRow & { readonly [Name in UnitBucket | FactorName]?: number } & {
-  readonly over?: Readonly<Record<string, PriceRow>>
+/** `over`: by the number of input tokens above which the prices apply. */
+type TierList = PriceRow & { readonly over?: Readonly<Record<string, PriceRow>> | undefined }
+
+/** Units: USD per thousand. */
+export type PriceList = TierList & { readonly [Name in UnitBucket | FactorName]?: number } & {
+  readonly tiers?: { readonly [Name in Tier]?: TierList }
 }
 
 const amount = z.union([
@@ -109,12 +114,30 @@ function fromAmounts(id: string, prices: Amounts): PriceList {
 }
 
 /**
- * Takes the highest price bucket by bucket and tier by tier. For a cache bucket, lists without a price are skipped: a
- * provider without such a price has no such cache to report.
+ * Takes the highest price bucket by bucket, at every length of prompt and in every tier. For a cache bucket, lists without a
+ * price are skipped: a provider without such a price has no such cache to report. So are lists without a tier.
  */
 export function dearest(lists: readonly PriceList[]): PriceList | undefined {
   const [only, ...others] = lists
   if (only === undefined || others.length === 0) return only
+  const extraPrices = extraNames.flatMap((name) => {
+    const prices = lists.flatMap((list) => list[name] ?? [])
+    return prices.length > 0 ? [[name, Math.max(...prices)] as const] : []
+  })
+  const tiers = tierNames.flatMap((name) => {
+    const listed = lists.flatMap((list) => list.tiers?.[name] ?? [])
+    return listed.length > 0 ? [[name, dearestTier(listed)] as const] : []
+  })
+  const { over, ...base } = dearestTier(lists)
+  return {
+    ...base,
+    ...Object.fromEntries(extraPrices),
+    ...(over && { over }),
+    ...(tiers.length > 0 && { tiers: Object.fromEntries(tiers) }),
+  }
+}
+
+function dearestTier(lists: readonly TierList[]): TierList {
   const bounds = [...new Set(lists.flatMap(({ over }) => Object.keys(over ?? {}).map(Number)))].sort((a, b) => a - b)
   const base = dearestRow(lists)
   const over: Record<string, PriceRow> = {}
@@ -125,14 +148,10 @@ export function dearest(lists: readonly PriceList[]): PriceList | undefined {
     over[String(bound)] = row
     last = row
   }
-  const extraPrices = extraNames.flatMap((name) => {
-    const prices = lists.flatMap((list) => list[name] ?? [])
-    return prices.length > 0 ? [[name, Math.max(...prices)] as const] : []
-  })
-  return { ...base, ...Object.fromEntries(extraPrices), ...(Object.keys(over).length > 0 && { over }) }
+  return { ...base, ...(Object.keys(over).length > 0 && { over }) }
 }
 
-function rowAt({ over, ...base }: PriceList, inputTokens: number): PriceRow {
+function rowAt({ over, ...base }: TierList, inputTokens: number): PriceRow {
   const bound = Object.keys(over ?? {})
     .map(Number)
     .filter((each) => each <= inputTokens)
@@ -158,18 +177,27 @@ export function decimal(amount: number): string {
 }
 
 /** The list in the form of a catalog entry. */
-export function priceEntry({ over, ...list }: PriceList): Record<string, unknown> {
-  const tiers = Object.entries(over ?? {}).map(([bound, row]) => [bound, rowEntry(row)])
+export function priceEntry(list: PriceList): Record<string, unknown> {
   const units = unitBuckets.flatMap(({ bucket }) => {
     const price = list[bucket]
     return price === undefined ? [] : [[bucket, decimal(price)] as const]
   })
   const factors = factorNames.flatMap((name) => (list[name] === undefined ? [] : [[name, String(list[name])] as const]))
+  const tiers = tierNames.flatMap((name) => {
+    const tier = list.tiers?.[name]
+    return tier ? [[name, { ...rowEntry(tier), ...overEntry(tier) }] as const] : []
+  })
   return {
     ...rowEntry(list),
     ...Object.fromEntries([...units, ...factors]),
-    ...(tiers.length > 0 && { over: Object.fromEntries(tiers) }),
+    ...overEntry(list),
+    ...(tiers.length > 0 && { tiers: Object.fromEntries(tiers) }),
   }
+}
+
+function overEntry({ over = {} }: TierList): Record<string, unknown> {
+  const rows = Object.entries(over).map(([bound, row]) => [bound, rowEntry(row)] as const)
+  return rows.length > 0 ? { over: Object.fromEntries(rows) } : {}
 }
 
 function rowEntry(row: PriceRow): Record<string, string> {

@@ -67,8 +67,8 @@ function parseJson(text: string): unknown {
 
 /**
  * A built-in model gets the highest price among its providers, as in the catalog. If the list lacks one of them, the price
- * can only rise, because that provider may be more expensive. Prices of searches and surcharges do not change: the list
- * does not say whether a route has them.
+ * can only rise, because that provider may be more expensive. Prices of searches, surcharges and tiers do not change: the
+ * list does not say whether a route has them.
  */
 function pricesOfRoutes(providers: z.infer<typeof providersSchema>, nowMs: number): ListedPrice[] {
   const day = new Date(nowMs).toISOString().slice(0, 10)
@@ -94,20 +94,22 @@ function pricesOfRoutes(providers: z.infer<typeof providersSchema>, nowMs: numbe
 
 type PriceEntry = Exclude<NonNullable<ModelEntry['price']>, 'free'>
 
-/** The part of a price that is not for tokens. */
+/** The part of a price that the lists do not have. */
 function extrasOf(price: PriceEntry): Partial<PriceEntry> {
-  return Object.fromEntries(extraNames.flatMap((name) => (price[name] === undefined ? [] : [[name, price[name]]])))
+  const names = [...extraNames, 'tiers'] as const
+  return Object.fromEntries(names.flatMap((name) => (price[name] === undefined ? [] : [[name, price[name]]])))
 }
 
 function tokensOnly(price: PriceList): PriceList {
   return Object.fromEntries(Object.entries(price).filter(([name]) => !isExtra(name))) as unknown as PriceList
 }
 
-function numbersOf({ over = {}, ...row }: PriceEntry): PriceList {
+/** Without tiers, which an update keeps. */
+function numbersOf({ over = {}, tiers: _, ...row }: PriceEntry): PriceList {
   const numbers = (named: object) =>
     Object.fromEntries(Object.entries(named).map(([name, text]) => [name, Number(text)]))
-  const tiers = Object.entries(over).map(([tokens, tier]) => [tokens, numbers(tier)])
-  return { ...numbers(row), ...(tiers.length > 0 && { over: Object.fromEntries(tiers) }) } as unknown as PriceList
+  const long = Object.entries(over).map(([tokens, prices]) => [tokens, numbers(prices)])
+  return { ...numbers(row), ...(long.length > 0 && { over: Object.fromEntries(long) }) } as unknown as PriceList
 }
 
 const isExtra = (name: string): boolean => extraNames.some((extra) => extra === name)

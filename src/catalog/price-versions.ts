@@ -7,7 +7,7 @@ import { z } from 'zod'
 import type { Clock } from '../kernel/clock.ts'
 import { assert } from '../kernel/failure.ts'
 import type { Nano, Pico } from '../kernel/money.ts'
-import { factorNames, factors, tokenBuckets, tokensMax, type Usage, unitBuckets } from '../kernel/usage.ts'
+import { factorNames, factors, tierNames, tokenBuckets, tokensMax, type Usage, unitBuckets } from '../kernel/usage.ts'
 import type { Database } from '../store/database.ts'
 import { type Sql, timeFromSql, timeToSql } from '../store/sql.ts'
 import type { Model, Route } from './model.ts'
@@ -171,12 +171,13 @@ const pico = z.string().regex(/^(0|[1-9][0-9]{0,17})$/)
 const storedRow = z.strictObject(
   Object.fromEntries(tokenBuckets.map(({ bucket, partOf }) => [bucket, partOf === undefined ? pico : pico.optional()])),
 )
+const storedTier = storedRow.extend({ over: z.record(z.string(), storedRow).optional() })
 const storedSchema = z.union([
   z.literal('free'),
-  storedRow.extend({
+  storedTier.extend({
     ...Object.fromEntries(unitBuckets.map(({ bucket }) => [bucket, pico.optional()])),
     ...Object.fromEntries(factorNames.map((name) => [name, z.string().refine(parseFactor).optional()])),
-    over: z.record(z.string(), storedRow).optional(),
+    tiers: z.strictObject(Object.fromEntries(tierNames.map((name) => [name, storedTier.optional()]))).optional(),
   }),
 ])
 
@@ -396,6 +397,7 @@ const usageSchema = z.object({
   ...counts,
   ...Object.fromEntries(unitBuckets.map(({ count }) => [count, tokens.optional()])),
   ...Object.fromEntries(factorNames.map((name) => [factors[name].flag, z.literal(true).optional()])),
+  tier: z.enum([...tierNames, 'standard']).optional(),
   summaries: z.array(z.object(counts)).optional(),
 })
 

@@ -19,7 +19,9 @@ import {
   factors,
   listedBuckets,
   type PartBucket,
+  type Tier,
   type TokenCounts,
+  tierNames,
   tokenBuckets,
   totalInputTokens,
   type UnitBucket,
@@ -34,6 +36,8 @@ import {
 
 export interface PriceRow {
   readonly bucket: Bucket
+  /** The tier that it applies to; absent = the standard one, and tiers without rows. */
+  readonly tier?: Tier
   /** The requests it applies to; absent = all. If several rows of a bucket apply, the last one counts. */
   readonly when?: { readonly overInputTokens: number }
   readonly picoDollarsPerUnit: Pico
@@ -41,7 +45,7 @@ export interface PriceRow {
 
 export interface Price {
   readonly free: boolean
-  /** Rows without a condition first, then ascending by overInputTokens. */
+  /** By tier, the standard one first; in each, rows without a condition first, then ascending by overInputTokens. */
   readonly rows: readonly PriceRow[]
   /** In hundredths of a percent. Applied to tokens if the usage has the factor's flag. */
   readonly factors: Readonly<Partial<Record<FactorName, bigint>>>
@@ -53,20 +57,55 @@ export type Rates = Readonly<Partial<Record<Bucket, Pico>>>
 /** A price list needs these two; the others have a fallback, are charged as part of another bucket, or cost nothing. */
 export type ListedRates = Rates & Readonly<Record<'input' | 'output', Pico>>
 
+/** Prices of a tier, and of requests with more input tokens than the key says. */
+export interface ListedTier {
+  readonly rates: ListedRates
+  readonly over?: Readonly<Record<string, ListedRates>>
+}
+
 export function createPrice(
   listed: ListedRates,
   over: Readonly<Record<string, ListedRates>> = {},
   multiplied: Price['factors'] = {},
+  listedTiers: Readonly<Partial<Record<Tier, ListedTier>>> = {},
 ): Price {
   const base = completeRates(listed)
   const rows: PriceRow[] = Object.entries(base).map(([bucket, pico]) => rowOf(bucket, pico))
   for (const { bucket } of unitBuckets) if (listed[bucket] !== undefined) rows.push(rowOf(bucket, listed[bucket]))
-  const tiers = Object.entries(over).sort(([a], [b]) => Number(a) - Number(b))
-  for (const [tokens, tier] of tiers) {
-    const when = { overInputTokens: Number(tokens) }
-    for (const [bucket, pico] of Object.entries(completeRates(tier, base))) rows.push({ ...rowOf(bucket, pico), when })
+  const long = longRates(over, base)
+  for (const [overInputTokens, rates] of long) rows.push(...rowsOf(rates, { when: { overInputTokens } }))
+  for (const tier of tierNames) {
+    const list = listedTiers[tier]
+    if (!list) continue
+    const rates = completeRates(list.rates, base)
+    const ownLong = longRates(list.over, rates)
+    rows.push(...rowsOf(rates, { tier }))
+    for (const overInputTokens of [...new Set([...long.keys(), ...ownLong.keys()])].sort((a, b) => a - b)) {
+      // A tier without a price for long prompts costs at least what they cost without it.
+      const own = ownLong.get(overInputTokens) ?? dearestRates(rates, long.get(overInputTokens))
+      rows.push(...rowsOf(own, { tier, when: { overInputTokens } }))
+    }
   }
   return { free: false, rows, factors: multiplied }
+}
+
+/** Ascending by the number of input tokens. */
+function longRates(over: Readonly<Record<string, ListedRates>> = {}, base: Rates): ReadonlyMap<number, Rates> {
+  const sorted = Object.entries(over).sort(([a], [b]) => Number(a) - Number(b))
+  return new Map(sorted.map(([tokens, listed]) => [Number(tokens), completeRates(listed, base)]))
+}
+
+function dearestRates(rates: Rates, others: Rates = {}): Rates {
+  const found: Partial<Record<Bucket, Pico>> = { ...rates }
+  for (const { bucket } of tokenBuckets) {
+    const other = others[bucket]
+    if (other !== undefined) found[bucket] = larger(other, found[bucket])
+  }
+  return found
+}
+
+function rowsOf(rates: Rates, condition: Pick<PriceRow, 'tier' | 'when'>): readonly PriceRow[] {
+  return Object.entries(rates).map(([bucket, pico]) => ({ ...rowOf(bucket, pico), ...condition }))
 }
 
 function rowOf(bucket: string, picoDollarsPerUnit: Pico): PriceRow {
@@ -74,8 +113,8 @@ function rowOf(bucket: string, picoDollarsPerUnit: Pico): PriceRow {
 }
 
 /**
- * Token prices with the fallbacks filled in, so that no bucket is free by omission. A part that a tier omits costs at least
- * its base price, and at least the price of the bucket it is part of.
+ * Token prices with the fallbacks filled in, so that no bucket is free by omission. A part that a list for long prompts or for
+ * a tier omits costs at least its base price, and at least the price of the bucket it is part of.
  */
 function completeRates(listed: ListedRates, base: Rates = {}): Rates {
   const rates: Partial<Record<Bucket, Pico>> = {}
@@ -93,73 +132,97 @@ function larger(a: Pico, b: Pico | undefined): Pico {
 }
 
 /** Prices of all buckets for requests with more than this many input tokens, or with any number of them (-1). */
-interface Tier {
+interface Step {
   readonly overInputTokens: number
   readonly rates: Rates
   /** The highest price of a token on each side, by the list of buckets that a request cannot use. */
   readonly highest: WeakMap<readonly Bucket[], Record<'input' | 'output', Pico>>
 }
 
-interface Tiers {
+interface Compiled {
   readonly buckets: ReadonlySet<Bucket>
   /** The unit buckets among them. */
   readonly units: typeof unitBuckets
-  /** Ascending, for each combination of flags; the combination is the index, in binary. */
-  readonly byFlags: (readonly Tier[])[]
+  readonly tiers: ReadonlySet<Tier>
+  /** Ascending, for each tier and combination of flags; the index is that of the tier, and then the combination in binary. */
+  readonly byTerms: (readonly Step[])[]
 }
 
-/** Every request is priced several times, so a price's rows are turned into tiers once. */
-const tiersOfPrices = new WeakMap<Price, Tiers>()
+/** Every request is priced several times, so a price's rows are compiled into steps once. */
+const compiledPrices = new WeakMap<Price, Compiled>()
 let lastPrice: Price | undefined
-let lastTiers: Tiers | undefined
+let lastCompiled: Compiled | undefined
 
-function tiersOf(price: Price): Tiers {
-  if (price === lastPrice && lastTiers) return lastTiers
-  let tiers = tiersOfPrices.get(price)
-  if (!tiers) {
+function compiled(price: Price): Compiled {
+  if (price === lastPrice && lastCompiled) return lastCompiled
+  let found = compiledPrices.get(price)
+  if (!found) {
     const priced = new Set(price.rows.map(({ bucket }) => bucket))
-    tiers = { buckets: priced, units: unitBuckets.filter(({ bucket }) => priced.has(bucket)), byFlags: [] }
-    tiersOfPrices.set(price, tiers)
+    const pricedTiers = new Set(price.rows.flatMap(({ tier }) => tier ?? []))
+    const units = unitBuckets.filter(({ bucket }) => priced.has(bucket))
+    found = { buckets: priced, units, tiers: pricedTiers, byTerms: [] }
+    compiledPrices.set(price, found)
   }
   lastPrice = price
-  lastTiers = tiers
-  return tiers
+  lastCompiled = found
+  return found
 }
 
-function tiersWith(price: Price, flags: Flags): readonly Tier[] {
-  let at = 0
-  for (const name of factorNames) at = at * 2 + (flags[factors[name].flag] ? 1 : 0)
-  const { byFlags } = tiersOf(price)
-  const known = byFlags[at]
+function stepsAt(price: Price, terms: Terms): readonly Step[] {
+  const { tiers: pricedTiers, byTerms } = compiled(price)
+  const { tier: named } = terms
+  const tier = named !== undefined && named !== 'standard' && pricedTiers.has(named) ? named : undefined
+  let at = tier === undefined ? 0 : tierNames.indexOf(tier) + 1
+  for (const name of factorNames) at = at * 2 + (terms[factors[name].flag] ? 1 : 0)
+  const known = byTerms[at]
   if (known) return known
-  const tiers = createTiers(price, flags)
-  byFlags[at] = tiers
-  return tiers
+  const steps = createSteps(price, terms, tier)
+  byTerms[at] = steps
+  return steps
 }
 
-function createTiers({ rows, factors: multiplied }: Price, flags: Flags): readonly Tier[] {
-  const starts = new Set([-1, ...rows.map(({ when }) => when?.overInputTokens ?? -1)])
-  const applied = factorNames.flatMap((name) => (flags[factors[name].flag] ? (multiplied[name] ?? []) : []))
+function createSteps({ rows, factors: multiplied }: Price, terms: Terms, tier: Tier | undefined): readonly Step[] {
+  const isUnit = ({ bucket }: PriceRow) => unitOf(bucket) !== undefined
+  // Units cost the same in every tier.
+  const applicable = rows.filter((row) => row.tier === tier || isUnit(row))
+  const starts = new Set([-1, ...applicable.map(({ when }) => when?.overInputTokens ?? -1)])
+  const applied = factorNames.flatMap((name) => (terms[factors[name].flag] ? (multiplied[name] ?? []) : []))
   return [...starts].map((overInputTokens) => {
     const rates: Partial<Record<Bucket, Pico>> = {}
-    for (const { bucket, when, picoDollarsPerUnit } of rows) {
+    for (const row of applicable) {
+      const { bucket, when, picoDollarsPerUnit } = row
       if ((when?.overInputTokens ?? -1) > overInputTokens) continue
-      const isToken = tokenBuckets.some((token) => token.bucket === bucket)
-      rates[bucket] = isToken ? applied.reduce(shareOf, picoDollarsPerUnit) : picoDollarsPerUnit
+      rates[bucket] = isUnit(row) ? picoDollarsPerUnit : applied.reduce(shareOf, picoDollarsPerUnit)
     }
     return { overInputTokens, rates, highest: new WeakMap() }
   })
 }
 
+/** Whether the price has rows for a tier; what it has none for costs the standard price. */
+export function hasTier(price: Price, tier: Tier): boolean {
+  return compiled(price).tiers.has(tier)
+}
+
+export function hasTiers(price: Price): boolean {
+  return compiled(price).tiers.size > 0
+}
+
+/** In the order of `tiers`. */
+export function pricedTiers(price: Price): readonly Tier[] {
+  return tierNames.filter((tier) => hasTier(price, tier))
+}
+
 /** The price of each bucket for a request with this many input tokens. */
-export function ratesAt(price: Price, inputTokens: number, flags: Flags = {}): Rates {
-  const tiers = tiersWith(price, flags)
-  let at = tiers.length - 1
-  while (at > 0 && inputTokens <= (tiers[at]?.overInputTokens ?? 0)) at--
-  return tiers[at]?.rates ?? {}
+export function ratesAt(price: Price, inputTokens: number, terms: Terms = {}): Rates {
+  const steps = stepsAt(price, terms)
+  let at = steps.length - 1
+  while (at > 0 && inputTokens <= (steps[at]?.overInputTokens ?? 0)) at--
+  return steps[at]?.rates ?? {}
 }
 
 type Flags = { readonly [Flag in keyof UsageFlags]?: boolean | undefined }
+/** What decides the price beside the number of tokens. */
+type Terms = Flags & { readonly tier?: Usage['tier'] | undefined }
 
 /** Rounded up. */
 function shareOf(pico: Pico, basisPoints: bigint): Pico {
@@ -167,11 +230,11 @@ function shareOf(pico: Pico, basisPoints: bigint): Pico {
 }
 
 export function hasRow(price: Price, bucket: Bucket): boolean {
-  return tiersOf(price).buckets.has(bucket)
+  return compiled(price).buckets.has(bucket)
 }
 
 export function pricedUnits(price: Price): typeof unitBuckets {
-  return tiersOf(price).units
+  return compiled(price).units
 }
 
 /** One bucket of a charge, exact to the pico-dollar. */
@@ -193,7 +256,7 @@ const wholesWithParts = wholeBuckets.map((whole) => ({
 /** Calls `add` for every bucket of a usage with its units and its price. */
 function eachLine(price: Price, usage: Usage, add: AddLine): void {
   eachTokenLine(usage, ratesAt(price, totalInputTokens(usage), usage), add)
-  // The prompt of each summary selects its own tier.
+  // The prompt of each summary selects its own step.
   if (usage.summaries) {
     for (const counts of usage.summaries) {
       eachTokenLine(counts, ratesAt(price, totalInputTokens(counts), usage), add)
@@ -279,34 +342,51 @@ export interface PossibleUsage extends Flags {
   readonly units?: UnitCounts | undefined
   /** Input tokens that are expected to be read from a cache, at its price; absent = none. */
   readonly cachedTokens?: number | undefined
+  /** The tiers with a price at which it may be charged, beside the standard one; absent = none. */
+  readonly tiers?: readonly Tier[] | undefined
   /** Buckets that the request cannot use; the same list object for all such requests. Any other may apply to every token of its side. */
   readonly without: readonly Bucket[]
 }
 
 /** No possible usage costs more: every token at the highest price it could have, except those expected to be cached. */
 export function priceBound(price: Price, inputTokens: number, outputTokens: number, possible: PossibleUsage): Nano {
-  let most = 0n
-  for (const tier of tiersWith(price, possible)) {
-    if (tier.overInputTokens >= inputTokens) break
-    const { input, output } = highestIn(tier, possible.without)
-    let pico = BigInt(inputTokens) * input + BigInt(outputTokens) * output
-    if (possible.cachedTokens) {
-      const cached = Math.min(inputTokens, possible.cachedTokens)
-      const { cache_read = input, audio_cache_read } = tier.rates
-      const read = possible.without.includes('audio_cache_read') ? cache_read : larger(cache_read, audio_cache_read)
-      pico -= BigInt(cached) * (input - read)
-    }
-    if (possible.units) {
-      for (const { bucket, count } of unitBuckets) {
-        pico += BigInt(possible.units[count] ?? 0) * (tier.rates[bucket] ?? 0n)
-      }
-    }
-    if (pico > most) most = pico
+  let most = boundOf(stepsAt(price, possible), inputTokens, outputTokens, possible)
+  for (const tier of possible.tiers ?? noTiers) {
+    const bound = boundOf(stepsAt(price, { ...possible, tier }), inputTokens, outputTokens, possible)
+    if (bound > most) most = bound
   }
   return picoToNano(most)
 }
 
-function highestIn({ rates, highest }: Tier, without: readonly Bucket[]): Record<'input' | 'output', Pico> {
+const noTiers: readonly Tier[] = []
+
+/** In pico-dollars. */
+function boundOf(
+  steps: readonly Step[],
+  inputTokens: number,
+  outputTokens: number,
+  { cachedTokens, units, without }: PossibleUsage,
+): bigint {
+  let most = 0n
+  for (const step of steps) {
+    if (step.overInputTokens >= inputTokens) break
+    const { input, output } = highestIn(step, without)
+    let pico = BigInt(inputTokens) * input + BigInt(outputTokens) * output
+    if (cachedTokens) {
+      const cached = Math.min(inputTokens, cachedTokens)
+      const { cache_read = input, audio_cache_read } = step.rates
+      const read = without.includes('audio_cache_read') ? cache_read : larger(cache_read, audio_cache_read)
+      pico -= BigInt(cached) * (input - read)
+    }
+    if (units) {
+      for (const { bucket, count } of unitBuckets) pico += BigInt(units[count] ?? 0) * (step.rates[bucket] ?? 0n)
+    }
+    if (pico > most) most = pico
+  }
+  return most
+}
+
+function highestIn({ rates, highest }: Step, without: readonly Bucket[]): Record<'input' | 'output', Pico> {
   let found = highest.get(without)
   if (!found) {
     found = { input: 0n as Pico, output: 0n as Pico }
@@ -328,10 +408,11 @@ export function sharePrice(price: Price, basisPoints: bigint): Price {
 /** A price as it is written in files, answers and pages, with one member per bucket. */
 export type ShownRow = Record<WholeBucket, string> & { [Name in PartBucket]?: string | undefined }
 /** `over`: prices of requests with more input tokens than the key says. */
+export type ShownTier = ShownRow & { over?: Record<string, ShownRow> | undefined }
 export type ShownPrice =
   | 'free'
-  | (ShownRow & { [Name in UnitBucket | FactorName]?: string | undefined } & {
-      over?: Record<string, ShownRow> | undefined
+  | (ShownTier & { [Name in UnitBucket | FactorName]?: string | undefined } & {
+      tiers?: { [Name in Tier]?: ShownTier | undefined } | undefined
     })
 
 /** Exact decimal strings: USD per million tokens, or per quantity of a unit bucket. */
@@ -351,18 +432,34 @@ export function quantityOf(bucket: Bucket): string {
 
 export function writePrice(price: Price, format: (row: PriceRow) => string): ShownPrice {
   if (price.free) return 'free'
-  const base: Record<string, string> = {}
-  const over: Record<string, Record<string, string>> = {}
-  for (const row of price.rows) {
-    const tier = row.when && String(row.when.overInputTokens)
-    if (tier === undefined) base[row.bucket] = format(row)
-    else over[tier] = { ...over[tier], [row.bucket]: format(row) }
-  }
+  const shown: Record<string, unknown> = writeTier(price.rows, undefined, format)
   for (const name of factorNames) {
     const factor = price.factors[name]
-    if (factor !== undefined) base[name] = formatFactor(factor)
+    if (factor !== undefined) shown[name] = formatFactor(factor)
   }
-  return { ...base, ...(Object.keys(over).length > 0 && { over }) } as unknown as ShownPrice
+  const { over, ...base } = shown
+  const listed = pricedTiers(price).map((tier) => [tier, writeTier(price.rows, tier, format)] as const)
+  return {
+    ...base,
+    ...(over !== undefined && { over }),
+    ...(listed.length > 0 && { tiers: Object.fromEntries(listed) }),
+  } as unknown as ShownPrice
+}
+
+function writeTier(
+  rows: readonly PriceRow[],
+  tier: Tier | undefined,
+  format: (row: PriceRow) => string,
+): Record<string, unknown> {
+  const base: Record<string, string> = {}
+  const over: Record<string, Record<string, string>> = {}
+  for (const row of rows) {
+    if (row.tier !== tier) continue
+    const step = row.when && String(row.when.overInputTokens)
+    if (step === undefined) base[row.bucket] = format(row)
+    else over[step] = { ...over[step], [row.bucket]: format(row) }
+  }
+  return { ...base, ...(Object.keys(over).length > 0 && { over }) }
 }
 
 function unitOf(bucket: Bucket): (typeof unitBuckets)[number] | undefined {
@@ -374,16 +471,18 @@ function parseListed(bucket: Bucket, text: string): Pico | undefined {
   return info ? parsePricePer(info.scale, text) : parsePrice(text)
 }
 
+type ListedRow = { readonly [Name in Bucket]?: string | undefined }
+type ListedSteps = ListedRow & { readonly over?: Readonly<Record<string, ListedRow>> | undefined }
 type ListedPrice =
   | 'free'
-  | ({ readonly [Name in Bucket | FactorName]?: string | undefined } & {
-      readonly over?: Readonly<Record<string, { readonly [Name in Bucket]?: string | undefined }>> | undefined
+  | (ListedSteps & { readonly [Name in FactorName]?: string | undefined } & {
+      readonly tiers?: { readonly [Name in Tier]?: ListedSteps | undefined } | undefined
     })
 
 /** The reverse of showPrice, also for a price list with omissions. Throws on a text that is not a price. */
 export function readPrice(listed: ListedPrice, parse = parseListed): Price {
   if (listed === 'free') return freePrice
-  const ratesOf = (row: { readonly [Name in Bucket]?: string | undefined }): ListedRates => {
+  const ratesOf = (row: ListedRow): ListedRates => {
     const rates: Partial<Record<Bucket, Pico>> = {}
     for (const { bucket } of [...tokenBuckets, ...unitBuckets]) {
       const text = row[bucket]
@@ -394,13 +493,19 @@ export function readPrice(listed: ListedPrice, parse = parseListed): Price {
     }
     return rates as ListedRates
   }
+  const stepsOf = ({ over = {} }: ListedSteps) =>
+    Object.fromEntries(Object.entries(over).map(([tokens, row]) => [tokens, ratesOf(row)] as const))
   const multiplied: Partial<Record<FactorName, bigint>> = {}
   for (const name of factorNames) {
     const factor = parseFactor(listed[name] ?? '')
     if (factor !== undefined) multiplied[name] = factor
   }
-  const tiers = Object.entries(listed.over ?? {}).map(([tokens, row]) => [tokens, ratesOf(row)] as const)
-  return createPrice(ratesOf(listed), Object.fromEntries(tiers), multiplied)
+  const listedTiers: Partial<Record<Tier, ListedTier>> = {}
+  for (const tier of tierNames) {
+    const list = listed.tiers?.[tier]
+    if (list) listedTiers[tier] = { rates: ratesOf(list), over: stepsOf(list) }
+  }
+  return createPrice(ratesOf(listed), stepsOf(listed), multiplied, listedTiers)
 }
 
 const basisPointsPerOne = 10_000n
@@ -438,8 +543,7 @@ export function priceJumps(from: Price, to: Price): readonly PriceJump[] {
     // `lostPrices` reports a unit that loses its price.
     return before === undefined || after === undefined ? [] : { bucket, from: before, to: after }
   })
-  const bounds = [...from.rows, ...to.rows].flatMap(({ when }) => (when ? [when.overInputTokens + 1] : []))
-  const pairs = [...new Set([0, ...bounds])].map((tokens) => [ratesAt(from, tokens), ratesAt(to, tokens)] as const)
+  const pairs = ratePairs(from, to)
   const rateIn = (rates: Rates, { bucket, partOf }: (typeof tokenBuckets)[number]) =>
     rates[bucket] ?? (partOf && rates[partOf]) ?? (0n as Pico)
   const tokens = listedBuckets.flatMap((info) => {
@@ -453,10 +557,19 @@ export function priceJumps(from: Price, to: Price): readonly PriceJump[] {
   return [...tokens, ...units.filter(isJump)]
 }
 
+/** The rates of two prices for prompts of every length, in the standard tier and in those that both have. */
+function ratePairs(a: Price, b: Price): readonly (readonly [Rates, Rates])[] {
+  const bounds = [...a.rows, ...b.rows].flatMap(({ when }) => (when ? [when.overInputTokens + 1] : []))
+  const lengths = [...new Set([0, ...bounds])]
+  const shared = [undefined, ...pricedTiers(a).filter((tier) => hasTier(b, tier))]
+  return shared.flatMap((tier) =>
+    lengths.map((tokens) => [ratesAt(a, tokens, { tier }), ratesAt(b, tokens, { tier })] as const),
+  )
+}
+
 /** Buckets in which a price is lower than a cost for a prompt of any length. */
 export function bucketsBelow(price: Price, cost: Price): readonly Bucket[] {
-  const bounds = [...price.rows, ...cost.rows].flatMap(({ when }) => (when ? [when.overInputTokens + 1] : []))
-  const pairs = [...new Set([0, ...bounds])].map((tokens) => [ratesAt(price, tokens), ratesAt(cost, tokens)] as const)
+  const pairs = ratePairs(price, cost)
   const isBelow = ({ bucket, partOf }: (typeof tokenBuckets)[number]) =>
     pairs.some(([sold, paid]) => {
       const rate = sold[bucket] ?? (partOf && sold[partOf]) ?? 0n
@@ -482,5 +595,8 @@ export function lostPrices(before: Price, after: Price): readonly { readonly nam
     ...factorNames
       .filter((name) => before.factors[name] !== undefined && after.factors[name] === undefined)
       .map((name) => ({ name, so: 'there is no surcharge' })),
+    ...pricedTiers(before)
+      .filter((tier) => !hasTier(after, tier))
+      .map((tier) => ({ name: `tiers.${tier}`, so: 'requests for this service tier are refused' })),
   ]
 }

@@ -80,7 +80,13 @@ function pricedLines(request: ExplainedRequest, charge: Charge, sums: ChargeSums
     return `  ${sum}    ${usd(pico).padStart(amount)}      ${note}`.trimEnd()
   })
   const { price_version, price_source, price_effective_from: since } = charge
-  const price = [price_version, price_source, since && `since ${since.slice(0, 10)}`].filter((part) => part)
+  const tier = request.usage?.service_tier
+  const price = [
+    price_version,
+    price_source,
+    since && `since ${since.slice(0, 10)}`,
+    tier && `service tier ${tier}`,
+  ].filter((part) => part)
   return [...lines, ...heldLines(held, sums.chargePico, usd), `  price  ${price.join(', ')}`]
 }
 

@@ -8,6 +8,7 @@ import type { JsonSpan } from '../wire/json.ts'
 import type { EditedRequest, RequestEdits } from './byte-lane/edits.ts'
 import type { Embeddings, UpstreamEmbeddings } from './canonical/embeddings.ts'
 import type { ProviderFault } from './canonical/faults.ts'
+import type { TierWords } from './canonical/tiers.ts'
 import type {
   EventNumbering,
   ReplyNames,
@@ -33,6 +34,8 @@ export interface UpstreamDialect {
   readonly id: DialectId
   /** Appended to an endpoint's base URL; some dialects put the model and whether to stream into it. */
   generationPath(upstreamModel: string, isStreamed: boolean): string
+  /** What hosts know of service tiers, unless their rules say otherwise. */
+  readonly hostTiers: TierWords
   readFault(status: number, headers: HeaderReader, body: string): ProviderFault
   /** Absent = providers of this dialect make no embeddings. */
   readonly embeddings?: UpstreamEmbeddings

@@ -2,7 +2,7 @@
 // and LiteLLM's /model/info, from which Cline and Kilo Code take context window and prices. Only what the catalog knows.
 
 import type { Model } from '../catalog/model.ts'
-import { hasRow, type Price, type Rates, ratesAt } from '../catalog/price.ts'
+import { hasRow, hasTiers, type Price, pricedTiers, type Rates, ratesAt } from '../catalog/price.ts'
 import { formatPico, type Pico } from '../kernel/money.ts'
 import { unitBuckets } from '../kernel/usage.ts'
 import type { OfferedModel } from '../routing/plan.ts'
@@ -12,7 +12,7 @@ function perToken(rate: Pico | undefined): string {
   return formatPico(rate ?? 0n).replace(/\.?0+$/, '')
 }
 
-/** Below the first tier of a price that depends on the length of the prompt. */
+/** Below the first step of a price that depends on the length of the prompt. */
 function listedRates(price: Price): Rates {
   return ratesAt(price, 0)
 }
@@ -68,10 +68,25 @@ export function openRouterFields(model: OfferedModel): object {
       ...optional('input_cache_write', rates.cache_write),
       ...Object.assign({}, ...unitBuckets.map(({ bucket }) => optional(bucket, rates[bucket]))),
       ...optional('audio', rates.audio_input),
+      ...(hasTiers(price) && { service_tiers: tierPricing(price) }),
     },
     top_provider: { context_length: contextTokens ?? null, max_completion_tokens: maxOutputTokens ?? null },
     supported_parameters: supportedParameters(tags),
   }
+}
+
+/** Our addition: the same members for each tier with a price. */
+function tierPricing(price: Price): object {
+  const members = { prompt: 'input', completion: 'output', input_cache_read: 'cache_read' } as const
+  return Object.fromEntries(
+    pricedTiers(price).map((tier) => {
+      const rates = ratesAt(price, 0, { tier })
+      return [
+        tier,
+        Object.fromEntries(Object.entries(members).map(([name, bucket]) => [name, perToken(rates[bucket])])),
+      ]
+    }),
+  )
 }
 
 /** https://docs.litellm.ai/docs/proxy/model_management (2026-11). Its prices are numbers. */
@@ -96,6 +111,13 @@ export function liteLlmItem(model: OfferedModel): object {
       output_cost_per_token: cost(rates.output),
       ...optional('cache_read_input_token_cost', rates.cache_read),
       ...optional('cache_creation_input_token_cost', rates.cache_write),
+      ...Object.assign(
+        {},
+        ...pricedTiers(price).map((tier) => ({
+          [`input_cost_per_token_${tier}`]: cost(ratesAt(price, 0, { tier }).input),
+          [`output_cost_per_token_${tier}`]: cost(ratesAt(price, 0, { tier }).output),
+        })),
+      ),
       supports_system_messages: true,
       supports_vision: tags.includes('vision'),
       supports_function_calling: tags.includes('tools'),

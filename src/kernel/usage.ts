@@ -32,7 +32,36 @@ export interface UsageFlags {
   readonly isUsOnly?: true
 }
 
+/** At which terms a provider serves a request. */
+interface TierInfo {
+  readonly label: string
+  readonly meaning: string
+  /** Callers can ask for it by name. */
+  readonly isAsked: boolean
+}
+
+/** Terms other than the standard ones, each with prices of its own. Dialects map their words to these names. */
+export const tiers = {
+  flex: { label: 'Flex', meaning: 'Slower and cheaper processing', isAsked: true },
+  priority: { label: 'Priority', meaning: 'Faster processing', isAsked: true },
+  ultrafast: { label: 'Ultrafast', meaning: 'The fastest processing', isAsked: true },
+  scale: { label: 'Scale', meaning: 'Processing on capacity that the operator has bought', isAsked: true },
+  batch: { label: 'Batch', meaning: 'Processing in batches of the provider', isAsked: false },
+} as const satisfies Record<string, TierInfo>
+
+export type Tier = keyof typeof tiers
+export const tierNames = Object.keys(tiers) as Tier[]
+
+export function isTier(name: unknown): name is Tier {
+  return typeof name === 'string' && Object.hasOwn(tiers, name)
+}
+
+/** What a request asks for: one tier, the standard one, what the provider chooses, or a word that we do not know. */
+export type AskedTier = Tier | 'standard' | 'auto' | 'unknown'
+
 export interface Usage extends TokenCounts, UnitCounts, UsageFlags {
+  /** In a report, the tier that the reply names; in a charge, the one whose prices apply. Absent = none, or the standard one. */
+  readonly tier?: Tier | 'standard'
   /** Summaries of the conversation that the provider generated during the request, each with its own prompt and output. */
   readonly summaries?: readonly TokenCounts[]
   /** Informative part of outputTokens; undefined = not reported. */
@@ -236,6 +265,14 @@ export const countsOfSide: Readonly<Record<'input' | 'output', readonly string[]
 export function estimatedInput(inputTokens: number): Usage {
   return { ...noTokens, inputTokens, cacheReported: 'none', source: 'estimated' }
 }
+
+/** The tier that a reply names, untrusted, to spread into a usage. A word without a row is a tier that we do not know. */
+export function tierReport(words: Readonly<Record<string, AskedTier>>, word: unknown): Pick<Usage, 'tier'> {
+  const tier = typeof word === 'string' && Object.hasOwn(words, word) ? words[word] : undefined
+  return tier === undefined || tier === 'auto' || tier === 'unknown' ? noTier : { tier }
+}
+
+const noTier: Pick<Usage, 'tier'> = {}
 
 /** $100,000, more than any reply costs. */
 const ticksMax = 1e15

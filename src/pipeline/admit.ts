@@ -32,6 +32,7 @@ import type { Exchange } from './exchange.ts'
 import { readItemSession } from './kept-items.ts'
 import type { KeptReasoning } from './kept-reasoning.ts'
 import { strictRefusal } from './lanes.ts'
+import { withTier } from './service-tier.ts'
 import { readSession, recordAttribution, type SessionSettings, type TagContent } from './session.ts'
 import { type Admitted, Refusal, type Storing } from './stages.ts'
 import { inputToStore, withEarlier } from './stored-response.ts'
@@ -95,7 +96,7 @@ export async function admit(
   const { envelope } = sent
   const ownKeys = await deps.credentials.find(caller.workspaceId)
   const offer = deps.catalog.current.offer.with(ownKeys, caller.priceList)
-  const routes = chooseRoutes(deps, offer, exchange, caller, envelope)
+  const routes = chooseRoutes(deps, offer, exchange, caller, sent)
   if (routes instanceof Failure) return new Refusal(routes)
   const { model, models, candidates, warnings } = routes
   const content = new Content(sent, surface, candidates, deps.tagContent(caller.workspaceId))
@@ -132,12 +133,12 @@ export async function admitOther(
   admitted: Admitted,
   modelId: string,
 ): Promise<Admitted | Failure> {
-  const { exchange, caller, envelope, session } = admitted
+  const { exchange, caller, session } = admitted
   const ownKeys = await deps.credentials.find(caller.workspaceId)
   const offer = deps.catalog.current.offer.with(ownKeys, caller.priceList)
   const resolved = offer.resolve(caller, modelId)
   if (resolved instanceof Failure) return resolved
-  const routes = routesTo(deps, offer, exchange, caller, envelope, [resolved])
+  const routes = routesTo(deps, offer, exchange, caller, admitted.content.sent, [resolved])
   if (routes instanceof Failure) return routes
   const { model, models, candidates } = routes
   const content = new Content(admitted.content.sent, exchange.surface, candidates, admitted.content.tags)
@@ -307,11 +308,11 @@ function chooseRoutes(
   offer: WorkspaceOffer,
   exchange: Exchange,
   caller: Caller,
-  envelope: Envelope,
+  sent: SentRequest,
 ): Routes | Failure {
-  const resolved = resolveModels(offer, caller, envelope, exchange.http.headers)
-  if (!(resolved instanceof Failure)) return routesTo(deps, offer, exchange, caller, envelope, resolved)
-  exchange.record.requestedModel = shorten(envelope.model)
+  const resolved = resolveModels(offer, caller, sent.envelope, exchange.http.headers)
+  if (!(resolved instanceof Failure)) return routesTo(deps, offer, exchange, caller, sent, resolved)
+  exchange.record.requestedModel = shorten(sent.envelope.model)
   return resolved
 }
 
@@ -320,9 +321,10 @@ function routesTo(
   offer: WorkspaceOffer,
   { record, surface, http }: Exchange,
   caller: Caller,
-  envelope: Envelope,
+  sent: SentRequest,
   resolved: Resolved,
 ): Routes | Failure {
+  const { envelope } = sent
   const { providerChoice } = settings.current
   const mismatch = wrongKind(resolved, envelope)
   if (mismatch) return mismatch
@@ -338,8 +340,11 @@ function routesTo(
     // The caller's preferences may exclude the operator's fallbacks, but do not have to know them.
     if (candidates instanceof Failure && choices.length > 0 && !envelope.fallbacks) continue
     if (candidates instanceof Failure) return candidates
+    const able = withTier(candidates, each, sent)
+    if (able instanceof Failure && choices.length > 0 && !envelope.fallbacks) continue
+    if (able instanceof Failure) return able
     const wanted = providerChoice ? (suffixPolicy ?? (preferences && policyOf(preferences))) : undefined
-    choices.push({ candidates, policy: wanted ?? each.routing })
+    choices.push({ candidates: able, policy: wanted ?? each.routing })
   }
   const [first] = choices
   assert(first, 'a request has a model')

@@ -72,17 +72,14 @@ test('pitfall 179: leaves short answers, streams and other hosts on the byte lan
   expect(laneOf({ max_tokens: 9000 }, {})).toMatchObject({ lane: 'bytes', asks: false })
 })
 
-test('lowers or drops what is not held for, on both lanes, with a warning', () => {
+test('lowers what is not held for, on both lanes, with a warning', () => {
   const clamped = { code: 'max_tokens_clamped', field: '/max_tokens' }
-  const dropped = { code: 'service_tier_dropped', field: '/service_tier' }
-  const asked = { max_tokens: 50_000, service_tier: 'priority' }
+  const asked = { max_tokens: 50_000 }
   for (const [lane, limits] of [
     ['bytes', {}],
     ['translation', rules],
   ] as const) {
-    const sent = laneOf(asked, limits)
-    expect(sent).toMatchObject({ lane, max_tokens: 10_000, warnings: [clamped, dropped] })
-    expect(sent.service_tier).toBeUndefined()
+    expect(laneOf(asked, limits)).toMatchObject({ lane, max_tokens: 10_000, warnings: [clamped] })
     expect(laneOf({ max_tokens: 10_000 }, limits)).toMatchObject({ lane, max_tokens: 10_000, warnings: [] })
     expect(openedLane(asked, limits, { 'x-tollgate-strict': 'true' })).toBeInstanceOf(Failure)
   }

@@ -12,7 +12,7 @@
 // A provider that streams although a whole reply was requested, or the other way round, is read by the translation lane's
 // relays on either lane.
 
-import { hasRow } from '../catalog/price.ts'
+import { hasRow, hasTiers } from '../catalog/price.ts'
 import { type HostedTools, mustStream, type RequestEdits } from '../dialects/byte-lane/edits.ts'
 import type { Conversation, Turn } from '../dialects/canonical/conversation.ts'
 import { type ProviderFault, replyFault } from '../dialects/canonical/faults.ts'
@@ -152,6 +152,7 @@ function byteLane(deps: LaneDependencies, held: Held, candidate: Candidate, mete
     isOwn,
     hostedTools: isOwn ? undefined : hostedToolsOf(model, content),
     rules,
+    namesTier: !isOwn && hasTiers(model.price),
     contentTags: content.tags,
     sessionCacheKey: () => sessionCacheKey(deps, admitted),
   }
@@ -377,13 +378,14 @@ const knownTargets = new WeakMap<Candidate, Targets>()
 function targetsOf(candidate: Candidate): Targets {
   const known = knownTargets.get(candidate)
   if (known) return known
-  const { model, provider, endpoint, route, rules } = candidate
+  const { model, provider, endpoint, route, rules, isOwn } = candidate
   const streamed: Target = {
     upstreamModel: route.upstreamModel,
     issuer: issuerName(provider.id, endpoint.dialect, route.upstreamModel),
     rules,
     defaultOutputCap: model.defaultMaxTokens,
     maxOutputTokens: model.maxOutputTokens,
+    namesTier: !isOwn && hasTiers(model.price),
   }
   const targets = { streamed, whole: { ...streamed, wantsWhole: true } }
   knownTargets.set(candidate, targets)

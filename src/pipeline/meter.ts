@@ -14,6 +14,7 @@ import type { AttemptRecord, RequestRecord } from '../telemetry/request-record.t
 import { type Content, parserOf } from './content.ts'
 import { maxReportedInput, parsedBytesMax, windowOf } from './estimate.ts'
 import type { Hold, Quote } from './hold.ts'
+import { chargedTier } from './service-tier.ts'
 import type { Admitted, Held } from './stages.ts'
 import {
   estimateUsage,
@@ -49,6 +50,10 @@ export class Meter implements RelayContext {
   /** The reply as far as it was read, for a call that ends without an answer. */
   #reading: MeasuredReply | undefined
   #quote: Quote | undefined
+  #tierNote: string | undefined
+  /** The last report whose tier was not the one that is charged, and the usage that is. */
+  #untiered: Usage | undefined
+  #tiered: Usage | undefined
 
   constructor({ exchange, admitted, hold }: Held, candidate: Candidate) {
     const { model, isOwn } = candidate
@@ -96,7 +101,7 @@ export class Meter implements RelayContext {
 
   /** Returns the usage that a complete reply is charged for, and quotes its charge; `quotedUsd` then returns that. */
   quoteUsage(reported: Usage | undefined, atStart: Usage | undefined, outputBytes: () => number): Usage {
-    return this.quote(this.#validUsage(reported, atStart, outputBytes)).usage
+    return this.quote(this.#inTier(this.#validUsage(reported, atStart, outputBytes))).usage
   }
 
   /** The charge quoted for a usage that `quoteUsage` returned, as decimal USD. */
@@ -126,10 +131,31 @@ export class Meter implements RelayContext {
     return this.#estimate(counted, outputBytes())
   }
 
+  /** With the tier at whose price it is charged; always the same object for the same report. */
+  #inTier(usage: Usage): Usage {
+    const { model, isOwn } = this.#candidate
+    const { tier, note, unpriced } = chargedTier(model, this.envelope.tier, usage.tier, isOwn)
+    if (note !== undefined && this.#tierNote !== note) {
+      this.#tierNote = note
+      this.#record.notes.push(note)
+    }
+    this.#record.unpricedTier = unpriced
+    if (tier === usage.tier) return usage
+    if (this.#untiered !== usage) {
+      this.#untiered = usage
+      this.#tiered = { ...usage, ...(tier !== undefined && { tier }) }
+    }
+    return this.#tiered ?? usage
+  }
+
   // ── A part of one ──
 
   /** The usage of a reply that is not complete: the last count, and an estimate of what was relayed since. */
-  usageOfPart({ usage, usageSoFar, usageAtStart, outputBytes, bytesAtReport }: MeasuredReply): Usage {
+  usageOfPart(measured: MeasuredReply): Usage {
+    return this.#inTier(this.#usageOfPart(measured))
+  }
+
+  #usageOfPart({ usage, usageSoFar, usageAtStart, outputBytes, bytesAtReport }: MeasuredReply): Usage {
     const counted = usage ?? usageSoFar
     if (!counted || bytesAtReport === undefined) return this.#estimate(usageSoFar, outputBytes)
     // It was validated when the client was quoted its cost, and the client pays no other amount.

@@ -1,13 +1,13 @@
 // Reserves an upper estimate of a request's cost before anything is sent to a provider. A wallet with less gets a smaller
 // hold, or the request is refused.
 
-import { freePrice, hasRow, type Price, pricedUnits } from '../catalog/price.ts'
+import { freePrice, hasRow, hasTiers, type Price, pricedTiers, pricedUnits } from '../catalog/price.ts'
 import type { Conversation } from '../dialects/canonical/conversation.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { Failure } from '../kernel/failure.ts'
 import { type Nano, zeroNano } from '../kernel/money.ts'
 import { isRolling } from '../kernel/spend-limit.ts'
-import type { Bucket, UnitBucket, UnitCounts } from '../kernel/usage.ts'
+import type { AskedTier, Bucket, Tier, UnitBucket, UnitCounts } from '../kernel/usage.ts'
 import type { Unavailable } from '../ledger/account.ts'
 import { type BudgetUse, budgetName, type Promised, type RoomName, tightestSpend } from '../ledger/budget.ts'
 import { type HoldOutcome, type HoldRequest, type Ledger, usualHoldLifetimeMs } from '../ledger/ledger.ts'
@@ -229,6 +229,7 @@ function holdFacts({ envelope, content, plan }: Admitted, model: OfferedModel): 
     cap: outputCapOf(envelope, model),
     choices: envelope.choices,
     isUsOnly: price.factors.us_only !== undefined && mayNameRegion(content.body),
+    tiers: hasTiers(price) ? possibleTiers(price, envelope.tier) : undefined,
     units: pricedUnits(price).length > 0 ? heldUnits(price, content) : undefined,
     without,
     // Reasoning and audio are billed but only partly visible in the stream, so hold the full cap.
@@ -236,6 +237,12 @@ function holdFacts({ envelope, content, plan }: Admitted, model: OfferedModel): 
     // Set only for a low hold, which lowers the cap.
     minCap: 0,
   }
+}
+
+/** Of the tiers with a price. Capacity that the operator has bought may serve requests that ask for nothing. */
+function possibleTiers(price: Price, asked: AskedTier | undefined): readonly Tier[] {
+  const possible = pricedTiers(price).filter((tier) => tier !== 'batch')
+  return asked === 'auto' ? possible : possible.filter((tier) => tier === asked || (tier === 'scale' && !asked))
 }
 
 function mayContainAudio(content: Content): boolean {

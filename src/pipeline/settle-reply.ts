@@ -9,7 +9,7 @@ import type { PreviousTurns, UsualOutputs } from './learned.ts'
 import { sessionOf } from './place-hold.ts'
 import { type End, type ReadReply, type Settled, type SettlementDependencies, settle } from './settlement.ts'
 import type { Held } from './stages.ts'
-import { createImplausibleWarnings } from './usage.ts'
+import { createUsageWarnings } from './usage.ts'
 
 export interface SettleReplyDependencies extends SettlementDependencies {
   readonly health: Pick<Health, 'recordInterrupted' | 'recordSpeed'>
@@ -23,7 +23,7 @@ export type SettleReply = (held: Held, end: End, read: ReadReply | undefined) =>
 
 /** Settles a request that a provider was called for, and learns from its reply. */
 export function createSettleReply(deps: SettleReplyDependencies): SettleReply {
-  const warnImplausible = createImplausibleWarnings(deps)
+  const warnUsage = createUsageWarnings(deps)
   return (held, end, read) => {
     const { record, attempts } = held.exchange
     if (end.why !== undefined) attempts.interrupted(end.why)
@@ -33,7 +33,7 @@ export function createSettleReply(deps: SettleReplyDependencies): SettleReply {
     }
     // `settle` completes the record before its first `await`; the warning need not wait for the commit.
     const settled = settle(deps, held, end, read)
-    if (read) warnImplausible(record, read.reply.candidate)
+    if (read) warnUsage(record, read.reply.candidate)
     return settled
   }
 

@@ -5,7 +5,7 @@ import type { Candidate } from '../routing/plan.ts'
 import type { LogFields } from '../telemetry/log.ts'
 import { RequestRecord } from '../telemetry/request-record.ts'
 import {
-  createImplausibleWarnings,
+  createUsageWarnings,
   estimateUsage,
   findImplausible,
   implausibleNote,
@@ -223,7 +223,7 @@ describe('the operator', () => {
     let nowMs = 0
     const log = { warn: (message: string, fields?: LogFields) => void lines.push([message, fields]) }
     const clock = { now: () => 0, monotonicMs: () => nowMs }
-    const warn = createImplausibleWarnings({ log, clock } as unknown as Parameters<typeof createImplausibleWarnings>[0])
+    const warn = createUsageWarnings({ log, clock } as unknown as Parameters<typeof createUsageWarnings>[0])
     return {
       warn,
       lines,

@@ -206,7 +206,7 @@ function tokensIn(bytes: number): number {
   return Math.ceil(bytes / bytesPerToken)
 }
 
-type WarnImplausible = (record: RequestRecord, candidate: Candidate) => void
+type WarnUsage = (record: RequestRecord, candidate: Candidate) => void
 
 const warnEveryMs = 3_600_000
 
@@ -215,24 +215,30 @@ interface WarningDependencies {
   readonly clock: Clock
 }
 
-/** Logs implausible usage at most once an hour for each route; the metric counts every case. */
-export function createImplausibleWarnings({ log, clock }: WarningDependencies): WarnImplausible {
-  const warnedAtMs = new WeakMap<Candidate['health'], number>()
-  return ({ id, model, notes, implausible }, { health, provider, route }) => {
-    if (implausible === undefined) return
+/** Logs implausible usage and tiers without a price, each at most once an hour for each route; metrics count every case. */
+export function createUsageWarnings({ log, clock }: WarningDependencies): WarnUsage {
+  const warnedAtMs = new WeakMap<Candidate['health'], Map<string, number>>()
+  const warn = (message: string, record: RequestRecord, { health, provider, route }: Candidate, facts: object) => {
     const nowMs = clock.monotonicMs()
-    const last = warnedAtMs.get(health)
+    const ofRoute = warnedAtMs.get(health) ?? new Map<string, number>()
+    warnedAtMs.set(health, ofRoute)
+    const last = ofRoute.get(message)
     if (last !== undefined && nowMs - last < warnEveryMs) return
-    warnedAtMs.set(health, nowMs)
-    log.warn(
-      'A provider reported implausible usage. This is logged once an hour for each route; tollgate_implausible_usage_total counts every case. See docs/operate/observe.md, "Implausible usage".',
-      {
-        request_id: id,
-        model,
-        provider: provider.id,
-        upstream_model: route.upstreamModel,
-        note: notes.find(isImplausibleNote),
-      },
-    )
+    ofRoute.set(message, nowMs)
+    const { id, model } = record
+    log.warn(message, {
+      ...{ request_id: id, model, provider: provider.id, upstream_model: route.upstreamModel },
+      ...facts,
+    })
+  }
+  return (record, candidate) => {
+    const { notes, implausible, unpricedTier } = record
+    if (implausible) warn(implausibleWarning, record, candidate, { note: notes.find(isImplausibleNote) })
+    if (unpricedTier) warn(unpricedTierWarning, record, candidate, { tier: unpricedTier })
   }
 }
+
+const implausibleWarning =
+  'A provider reported implausible usage. This is logged once an hour for each route; tollgate_implausible_usage_total counts every case. See docs/operate/observe.md, "Implausible usage".'
+const unpricedTierWarning =
+  'A provider served a request in a service tier that has no price. It was charged as another tier. Set its price. This is logged once an hour for each route; tollgate_unpriced_tier_total counts every case. See docs/reference/service-tiers.md.'

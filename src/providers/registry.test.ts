@@ -28,7 +28,7 @@ const ruleNames: Readonly<Record<keyof TargetRules, true>> = {
     attributionLine: true,
   },
   ...{ endUserIdName: true, parallelFlag: true, allowedTools: true, emptyContent: true, assistantAfterTool: true },
-  ...{ thinkTags: true, serviceTiers: true, economyTier: true },
+  ...{ thinkTags: true, serviceTiers: true },
 }
 
 /** Example values for the variables in URLs. */

@@ -95,9 +95,10 @@ export function createRequestMetrics(registry: MetricRegistry): ObserveRequest {
     policyChecks: counter('policy_checks_total', 'Questions to policies by what they said; failed: no verdict.', ['policy', 'moment', 'outcome']),
     policyTimes: histogram('policy_check_seconds', 'How long policies took to answer, from memory or not.', overheadBounds, { labels: ['policy'], seriesMax: timedSeriesMax }),
     implausible: counter('implausible_usage_total', 'Requests whose provider reported usage that cannot be true, by the count that was replaced by an estimate.', ['model', 'provider', 'count']),
+    unpricedTiers: counter('unpriced_tier_total', 'Requests whose provider served them in a service tier that has no price.', ['model', 'provider', 'tier']),
   }
   const { requests, failures, rejections, durations, firstTokens, overheads } = metrics
-  const { tokens, costs, attempts, warnings, implausible, policyChecks, policyTimes } = metrics
+  const { tokens, costs, attempts, warnings, implausible, policyChecks, policyTimes, unpricedTiers } = metrics
   const kinds = wholeBuckets.map(({ bucket, count }) => ({ count, counter: tokens.find(bucket) }))
 
   const observeTimes = (record: RequestRecord, model: string, provider: string) => {
@@ -108,7 +109,7 @@ export function createRequestMetrics(registry: MetricRegistry): ObserveRequest {
     overheads.find().observe((Math.max(0, firstEventMs - waitedMs) + settleMs) / 1000)
   }
   return (record) => {
-    const { model = none, caller, code, usage, charge, implausible: odd } = record
+    const { model = none, caller, code, usage, charge, implausible: odd, unpricedTier } = record
     const provider = record.attempts.at(-1)?.provider ?? none
     const project = caller?.projectId ?? none
     requests.find(record.surface ?? none, model, provider, String(record.status), project).add(1)
@@ -125,6 +126,7 @@ export function createRequestMetrics(registry: MetricRegistry): ObserveRequest {
       policyChecks.find(policy, moment, outcome).add(1)
       policyTimes.find(policy).observe(ms / 1000)
     }
+    if (unpricedTier) unpricedTiers.find(model, provider, unpricedTier).add(1)
     if (odd) implausible.find(model, provider, odd.count).add(1)
     for (const warning of record.warnings) warnings.find(warnedField(warning)).add(1)
   }

@@ -6,7 +6,7 @@ import { isoTime } from '../kernel/clock.ts'
 import { assert, type FailureCause } from '../kernel/failure.ts'
 import type { BatchId, KeyId, ProjectId, RequestId, WorkspaceId } from '../kernel/ids.ts'
 import { formatUsd, type Nano } from '../kernel/money.ts'
-import { totalInputTokens, type UnitName, type Usage } from '../kernel/usage.ts'
+import { type Tier, totalInputTokens, type UnitName, type Usage } from '../kernel/usage.ts'
 import type { RequestRow } from '../store/request-rows.ts'
 import { textToSql, timeFromSql } from '../store/sql.ts'
 import { type Log, timeOfDay } from './log.ts'
@@ -111,6 +111,8 @@ export class RequestRecord {
   usage: Usage | undefined
   /** The first count that was not billed as reported. A note has the numbers. */
   implausible: { readonly count: ImplausibleCount; readonly reported: number } | undefined
+  /** The tier that the reply names, if the price has none for it. A note says what was charged. */
+  unpricedTier: Tier | undefined
   /** `charge` in decimal USD. The answer, the log and the API show it as `cost`. */
   chargeUsd: string | undefined
   /** The wallet's balance after the charge, where known. */
@@ -236,7 +238,7 @@ function rounded(milliseconds: number): number {
 
 /** Fields that have other columns, or are only in the log line or in metrics. */
 type NotLogged =
-  | ('surface' | 'caller' | 'implausible' | 'chargeUsd' | 'balance')
+  | ('surface' | 'caller' | 'implausible' | 'unpricedTier' | 'chargeUsd' | 'balance')
   | ('cacheSaved' | 'settleMs' | 'waitedMs' | 'limitSource' | 'trace' | 'policies')
 
 /** A record as it was stored. */

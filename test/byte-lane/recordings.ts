@@ -71,7 +71,7 @@ export const streams: readonly Recording[] = [
   // 21 + 34
   recording(
     'chat/openai-text.sse',
-    used(21, 0, 0, 0, 17, 8),
+    { ...used(21, 0, 0, 0, 17, 8), tier: 'standard' },
     '0.000055',
     [
       span('"model":"gpt-5.6-mini-2026-07-09"', '"model":"test/chat"', 9),
@@ -82,7 +82,7 @@ export const streams: readonly Recording[] = [
   // 56 + 25.6 + 125 + 126
   recording(
     'chat/openai-tools.sse',
-    used(56, 256, 100, 0, 63, 0),
+    { ...used(56, 256, 100, 0, 63, 0), tier: 'standard' },
     '0.0003326',
     [
       span('"model":"gpt-5.6-2026-07-09"', '"model":"test/chat"', 17),
@@ -150,12 +150,12 @@ export const streams: readonly Recording[] = [
     'data: {"usage":{ "completion_tokens" : 4.0 , "prompt_tokens":1.2e1,"total_tokens":16, "extra":1e3,"cost":0.00002 },"choices":[],"model":"test/chat"}\n\n',
   ),
   // 25 + 204.8 + 640 + 188
-  recording('messages/thinking.sse', used(25, 2048, 512, 0, 94, 61), '0.0010578', [
+  recording('messages/thinking.sse', { ...used(25, 2048, 512, 0, 94, 61), tier: 'standard' }, '0.0010578', [
     span('"model":"claude-opus-5-5-20261014"', '"model":"test/messages"'),
     span('{"thinking_tokens":61}}', '{"thinking_tokens":61},"cost":0.0010578}'),
   ]),
   // 310 + 242
-  recording('messages/tools.sse', used(310, 0, 0, 0, 121), '0.000552', [
+  recording('messages/tools.sse', { ...used(310, 0, 0, 0, 121), tier: 'standard' }, '0.000552', [
     span('"message":{"model":"claude-opus-5-5-20261014"', '"message":{"model":"test/messages"'),
     span('"usage":{"output_tokens":121}', '"usage":{"output_tokens":121,"cost":0.000552}'),
   ]),
@@ -192,7 +192,7 @@ export const streams: readonly Recording[] = [
     span(lastUsage, lastUsage.replace('8}', '8,"cost":0.0000505}')),
   ]),
   // 310 + 242
-  recording('gemini/tools.sse', used(310, undefined, undefined, 0, 121), '0.000552', [
+  recording('gemini/tools.sse', { ...used(310, undefined, undefined, 0, 121), tier: 'standard' }, '0.000552', [
     span('"modelVersion":"gemini-3.8-flash"', '"modelVersion":"test/gemini"', 2),
     span('"serviceTier":"standard" }', '"serviceTier":"standard","cost":0.000552 }'),
   ]),
@@ -200,7 +200,7 @@ export const streams: readonly Recording[] = [
 
 export const wholeReplies: readonly Recording[] = [
   // 10 + 7 + 25 + 10
-  recording('chat/whole.json', used(10, 70, 20, 0, 5, 3), '0.000052', [
+  recording('chat/whole.json', { ...used(10, 70, 20, 0, 5, 3), tier: 'standard' }, '0.000052', [
     span('\n  "model": "gpt-5.6-2026-07-09",\n  "choices"', '\n  "model": "test/chat",\n  "choices"'),
     span(
       '{ "reasoning_tokens": 3, "audio_tokens": 0 }',
@@ -213,7 +213,7 @@ export const wholeReplies: readonly Recording[] = [
     span('"cost":99', '"cost":0.0000282'),
   ]),
   // 40 + 100 + 125 + 400 + 100
-  recording('messages/whole.json', used(40, 1000, 100, 200, 50), '0.000765', [
+  recording('messages/whole.json', { ...used(40, 1000, 100, 200, 50), tier: 'standard' }, '0.000765', [
     span('{"model":"claude-opus-5-5-20261014","id"', '{"model":"test/messages","id"'),
     span('"service_tier":"standard"}', '"service_tier":"standard","cost":0.000765}'),
   ]),

@@ -207,7 +207,6 @@ const geminiSuspects: readonly (readonly [says: string, members: string, status:
   ['a search in the other spelling', '"contents":[C],"tools":[{"google_search":{}}]', 200],
   ['code that Google runs', '"contents":[C],"tools":[{"functionDeclarations":[]},{"codeExecution":{}}]', 400],
   ['tools without a list', '"contents":[C],"tools":{"codeExecution":{}}', 400],
-  ['a dearer tier', '"contents":[C],"serviceTier":"priority"', 200],
   ['pictures to be made', '"contents":[C],"generationConfig":{"responseModalities":["IMAGE"]}', 400],
   ['labels of the operator’s bill', '"contents":[C],"labels":{"a":"b"}', 200],
 ]
@@ -235,7 +234,8 @@ const upstream = startUpstream(async (call, reply) => {
   )
   await reply.finish()
 })
-const gateway = await startGateway({ config: geminiConfig(upstream.url) })
+const flex = 'tiers: { flex: { input: "0.50", output: "1.00" } }'
+const gateway = await startGateway({ config: geminiConfig(upstream.url).replaceAll('"2.00" }', `"2.00", ${flex} }`) })
 
 beforeEach(() => {
   upstream.calls.length = 0

@@ -105,8 +105,8 @@ const furtherModels: Readonly<Partial<Record<DialectName, readonly string[]>>> =
 }
 
 /** Per million tokens: 1.00 in, 2.00 out, 0.10 cached, 1.25 written. */
-const price =
-  '{ input: "1.00", output: "2.00", cache_read: "0.10", cache_write: "1.25", cache_write_1h: "2.00", web_search: "10.00" }'
+const price = `{ input: "1.00", output: "2.00", cache_read: "0.10", cache_write: "1.25", cache_write_1h: "2.00", web_search: "10.00",
+      tiers: { flex: { input: "0.50", output: "1.00" }, priority: { input: "2.00", output: "4.00" } } }`
 
 /** Models at a provider of each dialect. */
 export function stageConfig(url: string): string {

@@ -41,7 +41,8 @@ the model's maximum or what the wallet covers; a request for usage in streams; \
 [session](reference/prompt-caching.md#cache-keys) or removed where the provider rejects it; names and roles that the
 provider spells differently; on \`messages\`, the media type of an image that does not match its content; ids of tool calls in the form that the model accepts, and a short assistant message between
 a tool result and a user message, for models that require it; reasoning that only this gateway or another provider can
-read; members that choose routes; and service tiers, tools and models that the price does not cover. In answers:
+read; members that choose routes; the [service tier](reference/service-tiers.md), in the words of the host; and tools and models
+that the price does not cover. In answers:
 the model's id, the usage with its cost, and \`id:\` and \`retry:\` lines of streams, which are removed.
 `
 

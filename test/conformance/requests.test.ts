@@ -193,7 +193,6 @@ describe.each(ownDialect)('$surface → $upstream ($upstreamModel), the same dia
           : []),
         ...(pair.surface === 'gemini' ? translatedGemini : []),
         ['Output cap above the model’s', 'W', ['max_tokens_clamped']],
-        ['Faster processing at a higher price', 'W', ['service_tier_dropped']],
       ])
     }
   })

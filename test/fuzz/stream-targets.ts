@@ -27,7 +27,7 @@ const mapping = {
 
 export function checkCounts(usage: Usage | undefined): void {
   if (!usage) return
-  const { source, cacheReported, inputReported, isUsOnly, summaries = [], ...counts } = usage
+  const { source, cacheReported, inputReported, isUsOnly, tier, summaries = [], ...counts } = usage
   for (const each of summaries) checkCounts({ ...each, source })
   for (const [name, count] of Object.entries(counts)) {
     insist(Number.isSafeInteger(count) && count >= 0, `${name} is ${count}`)

@@ -23,6 +23,8 @@ export interface Said {
   /** Usage in the first record of a Messages stream; the same as `usage` unless a test says otherwise. */
   readonly usageAtStart?: unknown
   readonly stop?: 'end' | 'length'
+  /** The `service_tier` of the reply, in OpenAI's dialects; the others have it in `usage`. */
+  readonly tier?: string | undefined
 }
 
 export function dialectOf(call: UpstreamCall): DialectName {
@@ -89,10 +91,10 @@ export function answerWith(
 
 export interface DialectWords {
   /** Legal, but nothing a client would show. */
-  opening(said: Pick<Said, 'usage' | 'usageAtStart'>): string
+  opening(said: Pick<Said, 'usage' | 'usageAtStart' | 'tier'>): string
   text(text: string): string
   /** The end, with usage and the dialect's terminal marker. */
-  ending(said: Pick<Said, 'usage' | 'stop'>): string
+  ending(said: Pick<Said, 'usage' | 'stop' | 'tier'>): string
   whole(said: Said): object
 }
 
@@ -110,13 +112,14 @@ const chatStop = { end: 'stop', length: 'length' }
 const chat: DialectWords = {
   opening: () => chunk({ role: 'assistant', content: '' }),
   text: (content) => chunk({ content }),
-  ending({ usage, stop = 'end' }) {
-    const counts = usage === undefined ? '' : chatRecord([], { usage })
+  ending({ usage, stop = 'end', tier }) {
+    const counts = usage === undefined ? '' : chatRecord([], { usage, service_tier: tier })
     return `${chunk({}, chatStop[stop])}${counts}data: [DONE]\n\n`
   },
-  whole: ({ texts, usage, stop = 'end' }) => ({
+  whole: ({ texts, usage, stop = 'end', tier }) => ({
     id: 'c',
     object: 'chat.completion',
+    service_tier: tier,
     model: 'up',
     choices: [{ index: 0, message: { role: 'assistant', content: texts.join('') }, finish_reason: chatStop[stop] }],
     ...(usage !== undefined && { usage }),
@@ -165,13 +168,20 @@ const responses: DialectWords = {
     event('response.output_item.added', { output_index: 0, item: { ...item, status: 'in_progress', content: [] } }) +
     event('response.content_part.added', { ...place, part: part('') }),
   text: (delta) => event('response.output_text.delta', { ...place, delta }),
-  ending({ usage, stop = 'end' }) {
+  ending({ usage, stop = 'end', tier }) {
     const { status } = responsesStop[stop]
-    const ended = { ...response, ...responsesStop[stop], output: [], ...(usage !== undefined && { usage }) }
+    const ended = {
+      ...response,
+      service_tier: tier,
+      ...responsesStop[stop],
+      output: [],
+      ...(usage !== undefined && { usage }),
+    }
     return event(`response.${status}`, { response: ended })
   },
-  whole: ({ texts, usage, stop = 'end' }) => ({
+  whole: ({ texts, usage, stop = 'end', tier }) => ({
     ...response,
+    service_tier: tier,
     ...responsesStop[stop],
     output: [{ ...item, status: 'completed', content: [part(texts.join(''))] }],
     ...(usage !== undefined && { usage }),

@@ -5,7 +5,15 @@ import { resolve } from 'node:path'
 import type { AnswerOf, BodyOf, ItemOf } from '../../api/client.ts'
 import { causeName, modelStatus, routeStatus } from '../../api/route-state.ts'
 import { readPriceSource } from '../../catalog/price-source.ts'
-import { factorNames, factors, listedBuckets, unitBuckets, unpricedText } from '../../kernel/usage.ts'
+import {
+  factorNames,
+  factors,
+  isTier,
+  listedBuckets,
+  tierNames,
+  unitBuckets,
+  unpricedText,
+} from '../../kernel/usage.ts'
 import type { ApiClient } from '../api-client.ts'
 import { type CommandContext, type CommandDefinition, confirm, printResult, yesOption } from '../command.ts'
 import { findProject, findWorkspace, missingModel } from '../lookup.ts'
@@ -51,7 +59,7 @@ function inputPrice({ price, own_key, routes }: ListedModel): string | undefined
 }
 
 type Price = CatalogModel['price']
-type PriceField = Exclude<keyof Exclude<Price, 'free' | null>, 'over'>
+type PriceField = Exclude<keyof Exclude<Price, 'free' | null>, 'over' | 'tiers'>
 
 export function priceAt(price: Price, field: PriceField): string | undefined {
   return price === 'free' ? 'free' : price?.[field]
@@ -241,18 +249,25 @@ const setPrice: CommandDefinition = {
   summary: 'sets the price of a model in USD per million tokens, from the next request on',
   details: `Running requests keep their price. Without a cache price, cached tokens cost as much as input; without an audio price,
 audio costs as much as text (from a cache: as other audio); without a factor,
-work kept in the United States (inference_geo) has no surcharge. A price in the configuration file can only be changed
+work kept in the United States (inference_geo) has no surcharge. Requests for a service tier without a price are refused. A price in the configuration file can only be changed
 there. ${unitBuckets.map((info) => `Without a price for ${info.unit}, ${unpricedText(info)}.`).join(' ')}`,
   positionals: [{ name: 'MODEL' }],
-  options: { ...priceOptions, free: { help: 'costs nothing' }, list: listOption, 'allow-below-cost': belowCost },
+  options: {
+    ...priceOptions,
+    tier: { value: 'NAME', help: `the price of this service tier; the others stay: ${tierNames.join(', ')}` },
+    free: { help: 'costs nothing' },
+    list: listOption,
+    'allow-below-cost': belowCost,
+  },
   examples: [
     'tollgate prices set acme/large --input 2.50 --output 10 --cache-read 0.25',
     'tollgate prices set acme/large --input 3 --output 12 --list retail',
+    'tollgate prices set acme/large --tier priority --input 5 --output 20',
     'tollgate prices set acme/small --free',
   ],
   async run(context) {
     const { api, first: model, text, isSet } = context
-    const body = readPrice(context)
+    const body = await readPrice(context)
     const query = { list: text('list'), ...(isSet('allow-below-cost') && { allow_below_cost: 'true' as const }) }
     await changePrice(context, () => api.call('putPrice', { model, query, body, typed }))
   },
@@ -355,8 +370,22 @@ function historyColumns(history: ModelPrice['history']): Columns<ModelPrice['his
     ...shown.map(({ field, title }): Columns<ModelPrice['history'][number]>[number] => {
       return [title, ({ price }) => priceAt(price, field), 'right']
     }),
+    ...(history.some(({ price }) => price !== null && price !== 'free' && price.tiers)
+      ? [['TIERS', ({ price }) => tierList(price)] as Columns<ModelPrice['history'][number]>[number]]
+      : []),
     ['SET BY', ({ source }) => source],
   ]
+}
+
+/** `flex 1.25/5.00, priority 5.00/20.00` */
+function tierList(price: Price): string {
+  if (price === null || price === 'free') return ''
+  return tierNames
+    .flatMap((name) => {
+      const tier = price.tiers?.[name]
+      return tier ? `${name} ${tier.input}/${tier.output}` : []
+    })
+    .join(', ')
 }
 
 async function changePrice(context: CommandContext, change: () => Promise<ModelPrice>): Promise<void> {
@@ -372,23 +401,59 @@ async function changePrice(context: CommandContext, change: () => Promise<ModelP
   for (const warning of after.warnings) terminal.complain(`Warning: ${cleanText(warning)}\n`)
 }
 
-function readPrice({ text, isSet }: CommandContext): BodyOf<'putPrice'> {
+async function readPrice(context: CommandContext): Promise<BodyOf<'putPrice'>> {
+  const { text, isSet } = context
+  const tier = text('tier')
   const price: Partial<Record<PriceField, string>> = {}
   for (const [name, { field }] of Object.entries(priceOptions)) {
     const given = text(name)
     if (given !== undefined) price[field] = given.replace(/^\$/, '')
   }
   const { input, output } = price
+  if (tier !== undefined) return withTier(context, tier, price)
   if (isSet('free') && Object.keys(price).length === 0) return 'free'
   if (!isSet('free') && input !== undefined && output !== undefined) return { ...price, input, output }
   throw usageRefusal('give --input and --output, or --free alone.', 'tollgate prices set --help')
 }
 
+/** The price in effect with another price of one tier. */
+async function withTier(
+  { api, first: model, text, isSet }: CommandContext,
+  tier: string,
+  { input, output, ...price }: Partial<Record<PriceField, string>>,
+): Promise<BodyOf<'putPrice'>> {
+  const other = Object.values(priceOptions).find(({ field }) => !isTokenField(field) && field in price)
+  if (!isTier(tier)) throw usageRefusal(`--tier is one of ${tierNames.join(', ')}.`, 'tollgate prices set --help')
+  if (other) throw usageRefusal(`${typed[other.field]} is the same in every tier.`, 'tollgate prices set --help')
+  if (isSet('free') || input === undefined || output === undefined) {
+    throw usageRefusal('give --input and --output with --tier.', 'tollgate prices set --help')
+  }
+  const { price: before } = await api.call('getPrice', { model, query: { list: text('list') } })
+  if (before === null || before === 'free') {
+    throw usageRefusal(`${cleanText(model)} has no standard price. Set that first.`, 'tollgate prices set --help')
+  }
+  return { ...before, tiers: { ...before.tiers, [tier]: { ...price, input, output } } }
+}
+
+function isTokenField(field: PriceField): boolean {
+  return listedBuckets.some(({ bucket }) => bucket === field)
+}
+
 /** `$2.50 in, $10.00 out   acme/large#2, management API` */
 function priceText({ price, version, source }: ModelPrice): string {
   if (price === null) return 'no price; cannot be called'
-  const amounts = price === 'free' ? 'free' : `$${price.input} in, $${price.output} out`
+  const amounts = price === 'free' ? 'free' : `$${price.input} in, $${price.output} out${tiersText(price.tiers)}`
   return `${amounts}   ${version ?? '–'}, ${source ?? '–'}`
+}
+
+/** `; priority $5.00 in, $20.00 out` */
+function tiersText(listed: Exclude<Price, 'free' | null>['tiers']): string {
+  return tierNames
+    .flatMap((name) => {
+      const tier = listed?.[name]
+      return tier ? `; ${name} $${tier.input} in, $${tier.output} out` : []
+    })
+    .join('')
 }
 
 type ListedPrice = AnswerOf<'getPriceList'>['models'][number]

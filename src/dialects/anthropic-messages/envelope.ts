@@ -17,6 +17,7 @@ import {
   routingFields,
 } from '../request/fields.ts'
 import { behindAttribution } from './request/edit.ts'
+import { askedIn } from './tiers.ts'
 
 export function readEnvelope(body: Uint8Array<ArrayBuffer>, headers: RequestHeaders): SentRequest | Failure {
   return (
@@ -26,7 +27,8 @@ export function readEnvelope(body: Uint8Array<ArrayBuffer>, headers: RequestHead
       // Zero is allowed: it warms the provider's prompt cache without generating.
       const outputCap = fields.optionalInteger('max_tokens', 0)
       if (outputCap === undefined) fields.refuse('max_tokens', '`max_tokens` is missing; this endpoint requires it.')
-      return { ...shared, stream: fields.optionalBoolean('stream') ?? false, outputCap }
+      const tier = askedIn(fields.value('speed'), fields.value('service_tier'))
+      return { ...shared, stream: fields.optionalBoolean('stream') ?? false, outputCap, tier }
     })
   )
 }

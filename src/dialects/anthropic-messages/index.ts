@@ -10,10 +10,12 @@ import { renderReply, renderStream } from './reply/render.ts'
 import { editRequest } from './request/edit.ts'
 import { parseRequest } from './request/parse.ts'
 import { renderRequest } from './request/render.ts'
+import { hostTiers } from './tiers.ts'
 
 export const anthropicMessages: Dialect = {
   id: 'anthropic-messages',
   isSpecified: true,
+  hostTiers,
   generationPath: () => '/v1/messages',
   readEnvelope,
   conversationSpans,

@@ -6,6 +6,7 @@ import {
   countReport,
   noTokens,
   type TokenCounts,
+  tierReport,
   tokenCount,
   type Usage,
   unitReport,
@@ -13,6 +14,7 @@ import {
 } from '../../kernel/usage.ts'
 import type { RawJson } from '../canonical/conversation.ts'
 import { isRecord, jsonNumber, jsonObject, type Members, recordOf } from '../canonical/json.ts'
+import { fastSpeed, repliedTiers } from './tiers.ts'
 
 /** The raw members so far. */
 export type UsageMembers = Record<string, unknown>
@@ -65,6 +67,7 @@ function readCounts(members: UsageMembers): Usage | undefined {
     outputTokens: output,
     ...unitReport('webSearches', recordOf(members.server_tool_use).web_search_requests),
     ...(members.inference_geo === 'us' ? { isUsOnly: true } : {}),
+    ...tierReport(repliedTiers, members.speed === fastSpeed ? fastSpeed : members.service_tier),
     ...countReport(reads, writes, reasoning),
   }
 }

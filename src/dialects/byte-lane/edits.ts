@@ -1,9 +1,10 @@
 // Edits a request on the byte lane so that it costs no more than was priced: the output cap does not exceed the hold, the
-// service tier has a price, and no other models are called. Each dialect supplies its field names.
+// service tier is the one that was priced, and no other models are called. Each dialect supplies its field names.
 
 import { type Failure, invalidRequest } from '../../kernel/failure.ts'
 import { JsonEdits, type JsonNode } from '../../wire/json.ts'
 import type { TargetRules } from '../canonical/target-rules.ts'
+import { type TierWords, tierWordsOf } from '../canonical/tiers.ts'
 import type { ContentTags, Envelope, SentRequest, Warning } from '../canonical/translation.ts'
 import { routingMembers, shownWord } from '../request/fields.ts'
 
@@ -21,6 +22,8 @@ export interface RequestEdits {
   /** Absent = the body has none, or all are paid for. */
   readonly hostedTools?: HostedTools | undefined
   readonly rules: TargetRules
+  /** The price has tiers, so the host must not choose one by itself. */
+  readonly namesTier?: boolean
   /** The cache key of the caller's session; undefined = it has none. */
   sessionCacheKey?(): string | undefined
   /** Recognises what was issued to the caller's workspace. */
@@ -45,8 +48,6 @@ export interface EditedRequest {
 
 /** The names that a dialect's hosts use. */
 export interface PaidMembers {
-  /** The member that requests a more expensive service tier, and the values that do. */
-  readonly tier: { readonly name: string; readonly dearer: readonly string[] }
   /** Members in which other models can be named. */
   readonly models: readonly string[]
   /** Types of tools that callers run themselves, or that cost only tokens. */
@@ -125,19 +126,33 @@ export class BodyEdits extends JsonEdits {
   }
 
   /**
-   * Removes a service tier that is not paid for, and everything that would make the provider call other models than the
-   * one that is: members that name models, tools that are models themselves, and plugins that call several. They would
-   * not be charged, and allowlists would not apply to them. Refuses tools that the provider runs and that have no price.
-   * Requests with the workspace's own credential keep all of these.
+   * Writes the tier in the words of this host. Hosts of which nothing is known get the caller's word. `member`: where the
+   * dialect has it.
+   */
+  editTier(member: string, usual: TierWords): void {
+    const { tier } = this.sent.envelope
+    const { rules, namesTier } = this.edits
+    const words = tierWordsOf(rules, usual)
+    if (tier === undefined) {
+      if (namesTier && words.unasked !== undefined) this.put(this.root, member, JSON.stringify(words.unasked))
+      return
+    }
+    const written = this.root.get(member)
+    const word = words[tier]
+    if (!rules.serviceTiers || tier === 'unknown' || written?.string === word) return
+    if (word !== undefined) this.put(this.root, member, JSON.stringify(word))
+    else if (written) this.remove(written)
+  }
+
+  /**
+   * Removes everything that would make the provider call other models than the one that is paid for: members that name
+   * models, tools that are models themselves, and plugins that call several. They would not be charged, and allowlists
+   * would not apply to them. Refuses tools that the provider runs and that have no price. Requests with the workspace's own
+   * credential keep all of these.
    */
   removeUnpaid(paid: PaidMembers, moreTools: readonly ToolList[] = none): void {
     if (this.edits.isOwn) return
     const { hostedTools } = this.edits
-    const tier = this.root.get(paid.tier.name)
-    if (tier && paid.tier.dearer.includes(tier.string ?? '')) {
-      this.remove(tier)
-      this.warn('service_tier_dropped', `/${tier.name}`)
-    }
     for (const member of this.root.members() ?? []) if (paid.models.includes(member.name)) this.#drop(member)
     const tools = this.root.get('tools')
     const lists = tools ? [{ list: tools, at: 'tools' }, ...moreTools] : moreTools

@@ -103,7 +103,7 @@ export abstract class RecordRelay implements StreamRelay {
     this.usage = usage
     this.bytesAtReport = this.outputBytes
     const cost = this.context.quotedUsd(usage)
-    const theirs = usage === reported ? object.get(name) : undefined
+    const theirs = usage.source === 'reported' ? object.get(name) : undefined
     if (theirs?.kind === 'object') edits.put(theirs, 'cost', cost)
     else edits.put(object, name, this.renderUsage(usage, cost))
     return { usage, cost }
@@ -179,7 +179,7 @@ export interface ReplyShape {
   /** The required member of a reply, a list. */
   readonly content: string
   /** `content`: the list in the reply, where some dialects count what they bill. */
-  readUsage(value: unknown, content: JsonNode): Usage | undefined
+  readUsage(value: unknown, content: JsonNode, reply: JsonNode): Usage | undefined
   renderUsage(usage: Usage, cost: string): string
   /** Bytes of generated text in the list. */
   outputBytes(content: unknown): number
@@ -201,12 +201,12 @@ export function createReplyRelay(shape: ReplyShape): RelayReply {
       return { fault: replyFault('an empty answer') }
     }
     const written = reply.get('usage')
-    const reported = written?.kind === 'object' ? shape.readUsage(written.value(), list) : undefined
+    const reported = written?.kind === 'object' ? shape.readUsage(written.value(), list, reply) : undefined
     const usage = context.quoteUsage(reported, undefined, () => shape.outputBytes(list.value()))
     const cost = context.quotedUsd(usage)
     const edits = new JsonEdits(body)
     nameModel(edits, reply, context)
-    if (written && usage === reported) edits.put(written, 'cost', cost)
+    if (written && usage.source === 'reported') edits.put(written, 'cost', cost)
     else edits.put(reply, 'usage', shape.renderUsage(usage, cost))
     return { body: edits.apply(), usage }
   }

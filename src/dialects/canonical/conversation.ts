@@ -1,6 +1,8 @@
 // The canonical request. Every dialect parses into it and renders from it, and no dialect knows another. It is shaped
 // like the richest dialect. undefined means that the caller did not set a value; it never stands for a default.
 
+import type { AskedTier } from '../../kernel/usage.ts'
+
 /** JSON exactly as its author wrote it. Key order, number spelling and integers above 2^53 survive only as text. */
 export type RawJson = string
 
@@ -192,8 +194,7 @@ export interface Conversation {
   readonly reasoning?: ReasoningSettings | undefined
   readonly outputFormat?: OutputFormat | undefined
   readonly endUserId?: string | undefined
-  /** fast costs more and economy less than standard. */
-  readonly serviceTier?: 'auto' | 'standard' | 'fast' | 'economy' | undefined
+  readonly serviceTier?: AskedTier | undefined
   readonly verbosity?: 'low' | 'medium' | 'high' | undefined
   /** Groups requests for a provider's implicit prompt cache. */
   readonly promptCacheKey?: string | undefined

@@ -2,6 +2,7 @@
 // are data in `providers/`. A rule that is not set means the dialect's usual behaviour.
 
 import type { Effort } from './conversation.ts'
+import type { TierWords } from './tiers.ts'
 
 export type ThinkingMode = 'adaptive' | 'enabled' | 'disabled' | 'between-tools'
 
@@ -94,8 +95,6 @@ export interface TargetRules {
   readonly attributionLine?: boolean
   /** The model writes reasoning as <think>…</think> inside the text. */
   readonly thinkTags?: boolean
-  /** false = a service tier is refused: everything is served as standard. */
-  readonly serviceTiers?: boolean
-  /** Offers slower processing at a lower price. */
-  readonly economyTier?: boolean
+  /** The host's words for service tiers; empty = it has none. Default: those that hosts of its dialect usually know. */
+  readonly serviceTiers?: TierWords
 }

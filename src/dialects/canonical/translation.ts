@@ -3,7 +3,7 @@
 
 import type { Failure } from '../../kernel/failure.ts'
 import type { RequestId } from '../../kernel/ids.ts'
-import type { Usage } from '../../kernel/usage.ts'
+import type { AskedTier, Usage } from '../../kernel/usage.ts'
 import type { JsonNode } from '../../wire/json.ts'
 import type { Conversation, RawJson } from './conversation.ts'
 import type { ReplyEvent } from './reply.ts'
@@ -20,6 +20,8 @@ export interface Envelope {
   readonly stream: boolean
   /** The caller's cap on output tokens, under whichever name it was sent. */
   readonly outputCap: number | undefined
+  /** The service tier that the caller asks for; undefined = it names none. */
+  readonly tier?: AskedTier | undefined
   /** The number of completions requested; each is generated and paid for. */
   readonly choices: number
   readonly offersTools: boolean
@@ -107,6 +109,8 @@ export interface Target {
   /** Sent if the caller gave no cap and the dialect requires one. */
   readonly defaultOutputCap: number | undefined
   readonly maxOutputTokens: number | undefined
+  /** The price has tiers, so the host must not choose one by itself. */
+  readonly namesTier?: boolean
   /** Ask for a whole reply instead of a stream. */
   readonly wantsWhole?: boolean
 }

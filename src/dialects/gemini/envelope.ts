@@ -10,6 +10,7 @@ import { firstMessageSpans, memberSpans, readFields } from '../request/fields.ts
 import type { ModelPath, Operation } from '../surface.ts'
 import { isPassable } from './request/edit.ts'
 import { inOneSpelling } from './spelling.ts'
+import { askedIn } from './tiers.ts'
 
 export function readEnvelope(sent: Uint8Array<ArrayBuffer>, _: RequestHeaders, url = ''): SentRequest | Failure {
   const body = inOneSpelling(sent)
@@ -38,6 +39,7 @@ export function readEnvelope(sent: Uint8Array<ArrayBuffer>, _: RequestHeaders, u
       stream: wantsStream && wantsEvents,
       outputCap: cap,
       choices: 1,
+      tier: askedIn(fields.value('serviceTier')),
       offersTools: fields.hasEntries('tools'),
       reasoning: thinking && (thinking.optionalNumber('thinkingBudget') === 0 ? 'off' : 'on'),
       wantsStreamUsage: true,

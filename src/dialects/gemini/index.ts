@@ -11,10 +11,12 @@ import { renderReply, renderStream } from './reply/render.ts'
 import { editRequest } from './request/edit.ts'
 import { parseRequest } from './request/parse.ts'
 import { renderRequest } from './request/render.ts'
+import { hostTiers } from './tiers.ts'
 
 export const gemini: Dialect = {
   id: 'gemini',
   /** Base URLs end in the version, such as /v1beta. */
+  hostTiers,
   generationPath: (upstreamModel, isStreamed) =>
     `/models/${upstreamModel}:${isStreamed ? 'streamGenerateContent?alt=sse' : 'generateContent'}`,
   readEnvelope,

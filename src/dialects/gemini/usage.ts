@@ -12,12 +12,14 @@ import {
   audioReport,
   countReport,
   countsWithCache,
+  tierReport,
   tokenCount,
   totalInputTokens,
   type Usage,
 } from '../../kernel/usage.ts'
 import type { RawJson } from '../canonical/conversation.ts'
 import { isRecord, jsonObject } from '../canonical/json.ts'
+import { lower, repliedTiers } from './tiers.ts'
 
 export function readUsage(value: unknown): Usage | undefined {
   if (!isRecord(value)) return undefined
@@ -36,6 +38,7 @@ export function readUsage(value: unknown): Usage | undefined {
       output: audioIn(value.candidatesTokensDetails),
     }),
     ...countReport(reads, undefined, thoughts),
+    ...tierReport(repliedTiers, lower(value.serviceTier ?? value.trafficType)),
   }
 }
 

@@ -2,6 +2,7 @@
 
 import type { Failure } from '../../kernel/failure.ts'
 import type { JsonSpan } from '../../wire/json.ts'
+import { askedTier, openaiTiers } from '../canonical/tiers.ts'
 import type { SentRequest } from '../canonical/translation.ts'
 import { firstMessageSpans, memberSpans, openaiInstructing, readFields, routingFields } from '../request/fields.ts'
 
@@ -21,6 +22,7 @@ export function readEnvelope(body: Uint8Array<ArrayBuffer>): SentRequest | Failu
     const offersTools = fields.hasEntries('tools')
     const offersFunctions = fields.hasEntries('functions')
     const effort = fields.value('reasoning_effort')
+    const tier = askedTier(openaiTiers, fields.value('service_tier'))
     return {
       model,
       fallbacks,
@@ -28,6 +30,7 @@ export function readEnvelope(body: Uint8Array<ArrayBuffer>): SentRequest | Failu
       stream,
       outputCap: maxCompletionTokens ?? maxTokens,
       choices,
+      tier,
       offersTools: offersTools || offersFunctions,
       legacyCalls: offersFunctions && !offersTools,
       reasoning: effort === undefined ? undefined : effort === 'none' ? 'off' : 'on',

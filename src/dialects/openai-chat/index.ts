@@ -1,5 +1,6 @@
 // OpenAI's Chat Completions, used by callers and for calling providers. registry.ts adds bodies of Responses on its path.
 
+import { openaiHostTiers } from '../canonical/tiers.ts'
 import { noHeaders } from '../canonical/translation.ts'
 import type { Dialect } from '../dialect.ts'
 import { limitHeaders, renderOpenaiFailure } from '../reply/openai.ts'
@@ -16,6 +17,7 @@ import { renderRequest } from './request/render.ts'
 export const openaiChat: Dialect = {
   id: 'openai-chat',
   isSpecified: true,
+  hostTiers: openaiHostTiers,
   generationPath: () => '/chat/completions',
   readEnvelope,
   embeddings,

@@ -21,6 +21,7 @@ import {
   billedReport,
   countReport,
   countsWithCache,
+  tierReport,
   tokenCount,
   totalInputTokens,
   type Usage,
@@ -28,8 +29,10 @@ import {
 } from '../../kernel/usage.ts'
 import type { RawJson } from '../canonical/conversation.ts'
 import { filledObject, isRecord, jsonNumber, jsonObject, listOf, recordOf } from '../canonical/json.ts'
+import { openaiTiers } from '../canonical/tiers.ts'
 
-export function readUsage(value: unknown): Usage | undefined {
+/** `tier`: the `service_tier` of the reply or chunk. */
+export function readUsage(value: unknown, tier?: unknown): Usage | undefined {
   if (!isRecord(value)) return undefined
   const prompt = tokenCount(value.prompt_tokens)
   const output = tokenCount(value.completion_tokens)
@@ -51,6 +54,7 @@ export function readUsage(value: unknown): Usage | undefined {
     ...unitReport('webSearches', recordOf(value.server_tool_use).web_search_requests ?? value.num_sources_used),
     ...countReport(reads, writes, reasoning),
     ...billedReport(value.cost_in_usd_ticks),
+    ...tierReport(openaiTiers, tier),
   }
 }
 

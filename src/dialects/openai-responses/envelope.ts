@@ -2,6 +2,7 @@
 
 import type { Failure } from '../../kernel/failure.ts'
 import type { JsonSpan } from '../../wire/json.ts'
+import { askedTier, openaiTiers } from '../canonical/tiers.ts'
 import type { SentRequest } from '../canonical/translation.ts'
 import {
   type EnvelopeFields,
@@ -32,6 +33,7 @@ export function readEnvelope(body: Uint8Array<ArrayBuffer>): SentRequest | Failu
     fields.ofKind('tools', ['array'], 'an array')
     fields.optionalNumber('temperature')
     const effort = fields.optionalObject('reasoning')?.value('effort')
+    const tier = askedTier(openaiTiers, fields.value('service_tier'))
     return {
       model,
       fallbacks,
@@ -39,6 +41,7 @@ export function readEnvelope(body: Uint8Array<ArrayBuffer>): SentRequest | Failu
       stream: fields.optionalBoolean('stream') ?? false,
       outputCap: fields.optionalInteger('max_output_tokens', 1),
       choices: 1,
+      tier,
       offersTools: fields.hasEntries('tools'),
       reasoning: effort === undefined ? undefined : effort === 'none' ? 'off' : 'on',
       // The last event always has the usage.

@@ -2,6 +2,7 @@
 // carries the whole conversation, with its reasoning encrypted.
 
 import { faultFromBody } from '../canonical/faults.ts'
+import { responsesHostTiers } from '../canonical/tiers.ts'
 import { noHeaders } from '../canonical/translation.ts'
 import type { Dialect, LimitViews } from '../dialect.ts'
 import { limitHeaders as openaiLimitHeaders } from '../reply/openai.ts'
@@ -18,6 +19,7 @@ import { turns } from './turns.ts'
 
 export const openaiResponses: Dialect = {
   id: 'openai-responses',
+  hostTiers: responsesHostTiers,
   generationPath: () => '/responses',
   readEnvelope,
   readCompaction,

@@ -4,6 +4,7 @@ import {
   billedReport,
   countReport,
   countsWithCache,
+  tierReport,
   tokenCount,
   totalInputTokens,
   type Usage,
@@ -12,8 +13,10 @@ import {
 import { hasBytes } from '../../wire/bytes.ts'
 import type { RawJson } from '../canonical/conversation.ts'
 import { isRecord, jsonObject, recordOf } from '../canonical/json.ts'
+import { openaiTiers } from '../canonical/tiers.ts'
 
-export function readUsage(value: unknown): Usage | undefined {
+/** `tier`: the `service_tier` of the response. */
+export function readUsage(value: unknown, tier?: unknown): Usage | undefined {
   if (!isRecord(value)) return undefined
   const input = tokenCount(value.input_tokens)
   const output = tokenCount(value.output_tokens)
@@ -27,6 +30,7 @@ export function readUsage(value: unknown): Usage | undefined {
     ...countReport(reads, writes, reasoning),
     // xAI says what it bills.
     ...billedReport(value.cost_in_usd_ticks),
+    ...tierReport(openaiTiers, tier),
   }
 }
 

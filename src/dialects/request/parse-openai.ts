@@ -2,6 +2,7 @@
 
 import type { Conversation, DocumentBlock, MediaBlock, OutputFormat, RawJson } from '../canonical/conversation.ts'
 import { jsonObject, jsonString } from '../canonical/json.ts'
+import { askedTier, openaiTiers } from '../canonical/tiers.ts'
 import { readCacheOptions } from './cache-marks.ts'
 import { type ParseContext, type RequestFields, shownWord } from './fields.ts'
 import { isWebUrl, mediaByContent, readDataUrl, readMediaUrl } from './media.ts'
@@ -15,7 +16,7 @@ export function isUsualRetention(value: unknown): boolean {
 export function parseServing(body: RequestFields, context: ParseContext) {
   return {
     endUserId: body.optionalText('safety_identifier') || body.optionalText('user') || undefined,
-    serviceTier: parseTier(body, context),
+    serviceTier: askedTier(openaiTiers, body.optionalText('service_tier')),
     promptCacheKey: body.optionalText('prompt_cache_key') || undefined,
     promptCacheOptions: readCacheOptions(body, context),
   } satisfies Partial<Conversation>
@@ -23,16 +24,6 @@ export function parseServing(body: RequestFields, context: ParseContext) {
 
 export function endUserPointer(body: RequestFields): string {
   return body.optionalText('safety_identifier') ? '/safety_identifier' : '/user'
-}
-
-const tiers = { auto: 'auto', default: 'standard', flex: 'economy', priority: 'fast', fast: 'fast' } as const
-
-function parseTier(body: RequestFields, { unsupported }: ParseContext): Conversation['serviceTier'] {
-  const tier = body.optionalText('service_tier')
-  if (tier === undefined) return undefined
-  if (Object.hasOwn(tiers, tier)) return tiers[tier as keyof typeof tiers]
-  unsupported.push({ field: '/service_tier', refuse: false })
-  return undefined
 }
 
 const schemaMembers = ['name', 'description', 'schema', 'strict']

@@ -12,6 +12,7 @@ import type {
   ReasoningSettings,
 } from '../canonical/conversation.ts'
 import type { TargetRules } from '../canonical/target-rules.ts'
+import { openaiOwnTiers } from '../canonical/tiers.ts'
 import type { Target } from '../canonical/translation.ts'
 import { openaiChat } from '../openai-chat/index.ts'
 import { openaiResponses } from '../openai-responses/index.ts'
@@ -147,10 +148,23 @@ describe('settings', () => {
       }),
     ),
     {
-      name: 'a faster tier is dropped where it is not sold',
-      parts: { serviceTier: 'fast' },
+      name: 'a tier is sent',
+      parts: { serviceTier: 'priority' },
+      chat: { service_tier: 'priority' },
+    },
+    {
+      name: 'a tier is dropped where the host has none',
+      parts: { serviceTier: 'priority' },
+      rules: { serviceTiers: {} },
       chat: { service_tier: undefined },
       warned: ['service_tier_dropped /service_tier'],
+    },
+    {
+      name: 'the standard tier is named to hosts that might choose another, if the price has tiers',
+      parts: {},
+      rules: { serviceTiers: openaiOwnTiers },
+      facts: { namesTier: true },
+      chat: { service_tier: 'default' },
     },
     { name: 'the cache key is sent', parts: { promptCacheKey: 'k' }, chat: { prompt_cache_key: 'k' } },
     {

@@ -19,6 +19,7 @@ import {
 } from '../canonical/conversation.ts'
 import { filledArray, jsonArray, jsonObject, jsonString, type Members } from '../canonical/json.ts'
 import type { TargetRules } from '../canonical/target-rules.ts'
+import { type TierWords, tierWordsOf } from '../canonical/tiers.ts'
 import type { Target } from '../canonical/translation.ts'
 import { chooseMarks, type FoundMark, type MarkRules, warnCacheOptions } from './cache-marks.ts'
 import { refuseAt, WarningList } from './fields.ts'
@@ -44,8 +45,8 @@ export interface OpenaiForm {
   /** `strict` is written even if false, because the provider is strict by default. */
   readonly writesStrict: boolean
   readonly endUserName: 'user' | 'safety_identifier'
-  /** Every host knows `service_tier`. */
-  readonly knowsTiers: boolean
+  /** What hosts know of `service_tier`. */
+  readonly tierWords: TierWords
   /** System messages are usually accepted inside the conversation. */
   readonly midSystem: boolean
   /** If the target has no rule. */
@@ -73,7 +74,7 @@ const toolNameMaxDefault = 64
 export function openRendering(
   form: OpenaiForm,
   conversation: Conversation,
-  { rules, issuer }: Target,
+  { rules, issuer, namesTier }: Target,
   restoreReasoning?: (turns: readonly Turn[], issuer: string, warnings: WarningList) => readonly Turn[],
 ) {
   const warnings = new WarningList()
@@ -88,7 +89,7 @@ export function openRendering(
     canCarry: (found) => form.canCarry(found, rules),
   }
   const marks = chooseMarks({ ...conversation, turns }, markRules, warnings)
-  return { form, rules, issuer, warnings, turns, names, marks, schemas: new SchemaBudget() }
+  return { form, rules, issuer, namesTier, warnings, turns, names, marks, schemas: new SchemaBudget() }
 }
 
 /** An entry with a type, in either nesting. */
@@ -144,15 +145,19 @@ function cacheOptions(conversation: Conversation, { rules, warnings }: OpenaiRen
   return undefined
 }
 
-function serviceTier(conversation: Conversation, { form, warnings }: OpenaiRendering): RawJson | undefined {
+function serviceTier(
+  conversation: Conversation,
+  { form, rules, warnings, namesTier }: OpenaiRendering,
+): RawJson | undefined {
   const { serviceTier: tier } = conversation
-  if (tier === undefined) return undefined
-  // These cost the same, and every host of this dialect knows them.
-  if (form.knowsTiers && (tier === 'auto' || tier === 'standard')) return tier === 'auto' ? '"auto"' : '"default"'
-  if (tier === 'auto') return undefined
+  const words = tierWordsOf(rules, form.tierWords)
+  if (tier === undefined) return namesTier ? jsonString(words.unasked) : undefined
+  const word = words[tier]
   // Hosts without tiers serve everything as standard, and some refuse the field.
-  if (tier !== 'standard') warnings.add('service_tier_dropped', pointerTo(conversation, 'serviceTier'))
-  return undefined
+  if (word === undefined && tier !== 'auto' && tier !== 'standard') {
+    warnings.add('service_tier_dropped', pointerTo(conversation, 'serviceTier'))
+  }
+  return jsonString(word)
 }
 
 // The output format: native where the target supports it, otherwise requested by instruction, with a warning.

@@ -477,6 +477,7 @@ function usageAnswer(usage: Usage) {
     ...Object.fromEntries(parts.map(({ bucket, count }) => [`${bucket}_tokens`, usage[count] ?? 0])),
     ...Object.fromEntries(unitBuckets.map(({ json, count }) => [json, usage[count] ?? 0])),
     ...Object.fromEntries(factorNames.map((name) => [name, usage[factors[name].flag] ?? false])),
+    service_tier: usage.tier ?? null,
     source: usage.source,
   } as UsageItem
 }

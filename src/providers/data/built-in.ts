@@ -1,6 +1,7 @@
 // The built-in providers: who hosts models, where, and what each host refuses. A compatible provider is one more row, with
 // the page its facts come from and the month in which they were checked.
 
+import { openaiOwnTiers } from '../../dialects/canonical/tiers.ts'
 import { parseServiceAccount } from '../google-tokens.ts'
 import type { Endpoint, ProviderData, ProviderSettings } from '../provider.ts'
 import { family } from '../rules/rule-table.ts'
@@ -33,7 +34,7 @@ export const invokedClaude: Omit<Endpoint, 'baseUrl'> = {
   // Anthropic's flag for deferred tools, which Claude Code sends, under AWS's name (BerriAI/litellm#19373, 2026-01).
   betaNames: { 'advanced-tool-use-2025-11-20': 'tool-search-tool-2025-10-19' },
   // Media by address are a 400: pollinations/pollinations#5862, 2025-12.
-  rules: { serviceTiers: false, mediaUrls: false, thinkingBindingControls: false },
+  rules: { serviceTiers: {}, mediaUrls: false, thinkingBindingControls: false },
 }
 
 /** Embeddings have no cap. */
@@ -88,6 +89,7 @@ export const builtInProviders: readonly ProviderData[] = [
           endUserIdName: 'safety_identifier',
           // It gives none away here and wants none back; members that it does not know are a 400.
           reasoningMembers: false,
+          serviceTiers: openaiOwnTiers,
         },
       },
       // For models that the other one does not have, and those that refuse tools there while they reason.
@@ -95,7 +97,7 @@ export const builtInProviders: readonly ProviderData[] = [
         dialect: 'openai-responses',
         baseUrl: 'https://api.openai.com/v1',
         auth: 'bearer',
-        rules: { endUserIdName: 'safety_identifier' },
+        rules: { endUserIdName: 'safety_identifier', serviceTiers: openaiOwnTiers },
       },
     ],
   },
@@ -165,13 +167,14 @@ export const builtInProviders: readonly ProviderData[] = [
           promptCacheKey: true,
           reasoningMembers: false,
           toolsMax: 128,
+          serviceTiers: openaiOwnTiers,
         },
       },
       {
         dialect: 'openai-responses',
         baseUrl: '{AZURE_OPENAI_ENDPOINT}/openai/v1',
         auth: 'api-key',
-        rules: { endUserIdName: 'user' },
+        rules: { endUserIdName: 'user', serviceTiers: openaiOwnTiers },
       },
     ],
   },
@@ -271,9 +274,6 @@ export const builtInProviders: readonly ProviderData[] = [
         dialect: 'gemini',
         baseUrl: 'https://generativelanguage.googleapis.com/v1beta',
         auth: 'x-goog-api-key',
-        // Flex is cheaper than the standard (https://ai.google.dev/gemini-api/docs/flex-inference, 2026-11). Priority is
-        // dearer, and no price in the catalog covers it.
-        rules: { economyTier: true },
       },
     ],
   },
@@ -305,7 +305,7 @@ export const builtInProviders: readonly ProviderData[] = [
         wrapping: 'raw-predict',
         betas: ['context-1m-2025-08-07', 'interleaved-thinking-2025-05-14', 'web-search-2025-03-05'],
         // Media by address are a 400: anthropics/anthropic-sdk-typescript#1038, 2026-05.
-        rules: { serviceTiers: false, mediaUrls: false, thinkingBindingControls: false },
+        rules: { serviceTiers: {}, mediaUrls: false, thinkingBindingControls: false },
       },
       {
         dialect: 'openai-chat',
@@ -333,6 +333,14 @@ export const builtInProviders: readonly ProviderData[] = [
           logitBias: false,
           reasoningMembers: false,
           efforts: [],
+          // https://console.groq.com/docs/service-tiers, 2026-11
+          serviceTiers: {
+            auto: 'auto',
+            standard: 'on_demand',
+            unasked: 'on_demand',
+            flex: 'flex',
+            priority: 'performance',
+          },
           // eigent-ai/eigent#1827, 2026-07
           promptCacheKey: false,
           // gsd-build/gsd-2#4376, 2026-04

@@ -49,6 +49,8 @@ export const geminiShapes: Readonly<Record<string, Shapes>> = {
   'Claude Code’s billing line': { carried: { systemInstruction: { parts: [text('A')] } } },
 
   Tools: { carried: declared('look') },
+  'Faster processing at a higher price': { carried: { serviceTier: 'priority' } },
+  'Cheaper processing': { carried: { serviceTier: 'flex' } },
   'A tool call and its result': {
     carried: {
       contents: [user({}), model(text('Looking.'), call('c1', 'Bern')), user(result('c1', { output: 'rain' }))],

@@ -124,4 +124,6 @@ export const responsesShapes: Readonly<Record<string, Shapes>> = {
   'Caching only marked content': body({ prompt_cache_options: { mode: 'explicit' } }),
   'Cache key': body({ prompt_cache_key: 'k1' }),
   'End user’s id': body({ safety_identifier: 'u1' }),
+  'Faster processing at a higher price': body({ service_tier: 'priority' }),
+  'Cheaper processing': body({ service_tier: 'flex' }),
 }

@@ -127,7 +127,7 @@ test('pitfall 1: the line for billing stays away from hosts that it is not for',
   expect(sent(joined)).toBe(joined)
 })
 
-test('removes what is not paid for: a cap above the maximum of the model, and speed at a higher price', () => {
+test('lowers a cap above the maximum of the model, and writes tiers in the words of the host', () => {
   const sent = (members: string, more: Partial<RequestEdits>) => {
     const body = `{"model":"up",${members},"messages":[${hi}]}`
     const { body: bytes, warnings } = editRequest(messagesEnvelope(body), { ...edits, ...more })
@@ -138,12 +138,14 @@ test('removes what is not paid for: a cap above the maximum of the model, and sp
   expect(sent('"max_tokens":5000', { maxOutputTokens: 50 })).toEqual(['"max_tokens":50', clamped])
   expect(sent('"max_tokens":5E1', { maxOutputTokens: 50 })).toEqual(['"max_tokens":5E1'])
   expect(sent('"max_tokens":90', { maxOutputTokens: 50, affordableOutputCap: 40 })).toEqual(['"max_tokens":40'])
-  const dropped = { code: 'service_tier_dropped', field: '/speed' }
-  expect(sent('"speed":"fast","max_tokens":9', {})).toEqual(['"max_tokens":9', dropped])
-  expect(sent('"max_tokens":9,"speed" : "fast"', {})).toEqual(['"max_tokens":9', dropped])
-  // There the provider bills the workspace.
-  expect(sent('"speed":"fast","max_tokens":9', { isOwn: true })).toEqual(['"speed":"fast","max_tokens":9'])
+  expect(sent('"speed":"fast","max_tokens":9', {})).toEqual(['"speed":"fast","max_tokens":9'])
   expect(sent('"speed":"standard","max_tokens":9', {})).toEqual(['"speed":"standard","max_tokens":9'])
+  const none = { rules: { serviceTiers: {} } }
+  expect(sent('"max_tokens":9,"speed":"standard","service_tier":"auto"', none)).toEqual(['"max_tokens":9'])
+  const words = { rules: { serviceTiers: { priority: 'priority' } } }
+  expect(sent('"max_tokens":9,"service_tier":"auto","speed":"fast"', words)).toEqual([
+    '"max_tokens":9,"service_tier":"priority"',
+  ])
 })
 
 describe('unpaid models', () => {

@@ -1,5 +1,5 @@
 // Edits a Messages body for a provider of the same dialect: the model's name, blocks that this gateway put into the
-// history, wrong labels of images, a cap, speed or model that is not paid for, and, for hosts that do not use it,
+// history, wrong labels of images, a cap or model that is not paid for, the service tier, and, for hosts that do not use it,
 // Anthropic's billing line.
 // Everything else is forwarded byte for byte.
 
@@ -7,12 +7,12 @@ import { hasBytes, utf8Text } from '../../../wire/bytes.ts'
 import type { JsonNode } from '../../../wire/json.ts'
 import { BodyEdits, type EditedRequest, type PaidMembers, type RequestEdits, textIn } from '../../byte-lane/edits.ts'
 import { isOwnSignature } from '../../canonical/signature.ts'
+import type { TargetRules } from '../../canonical/target-rules.ts'
 import type { SentRequest } from '../../canonical/translation.ts'
 import { sniffMediaType } from '../../request/media.ts'
+import { fastSpeed, hostTiers } from '../tiers.ts'
 
 const paid: PaidMembers = {
-  // Costs several times the price. The beta flag that unlocks a speed is harmless without it, and may stay.
-  tier: { name: 'speed', dearer: ['fast'] },
   // Anthropic's fallback models if the model declines.
   models: ['fallbacks', 'fallback_credit_token'],
   freeTools: /^$|^(custom|bash|text_editor|computer|memory|web_fetch|tool_search|mcp)(_|$)/,
@@ -30,7 +30,15 @@ export function editRequest(sent: SentRequest, edits: RequestEdits): EditedReque
   const cap = body.cap(written && '/max_tokens')
   if (written && cap !== sent.envelope.outputCap) body.set(written, String(cap))
   body.removeUnpaid(paid)
+  editTier(body, sent.envelope, edits.rules)
   return body.finish()
+}
+
+/** Hosts with words of their own have one member for all tiers. */
+function editTier(body: BodyEdits, { tier }: SentRequest['envelope'], { serviceTiers }: TargetRules): void {
+  if (!serviceTiers || (tier !== undefined && serviceTiers[tier] === fastSpeed)) return
+  body.removeMembers(['speed'])
+  body.editTier('service_tier', hostTiers)
 }
 
 // Two kinds of blocks in a history come from this gateway and are refused by providers: thinking with our signature,

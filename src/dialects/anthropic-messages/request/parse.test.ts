@@ -64,7 +64,7 @@ describe('settings', () => {
   test('tiers and speed', () => {
     expect(parsed({ service_tier: 'auto' }).serviceTier).toBe('auto')
     expect(parsed({ service_tier: 'standard_only' }).serviceTier).toBe('standard')
-    expect(parsed({ service_tier: 'auto', speed: 'fast' }).serviceTier).toBe('fast')
+    expect(parsed({ service_tier: 'auto', speed: 'fast' }).serviceTier).toBe('priority')
     expect(parsed({ speed: 'standard' }).serviceTier).toBeUndefined()
   })
 

@@ -20,6 +20,7 @@ import {
   type RequestFields,
   routingMembers,
 } from '../../request/fields.ts'
+import { askedIn } from '../tiers.ts'
 import { withoutAttribution } from './edit.ts'
 import { parseMessages, parseText, warnBlockMembers } from './parse-messages.ts'
 import { applyToolChanges, parseTool } from './parse-tools.ts'
@@ -116,11 +117,9 @@ function parseOutputFormat(format: RequestFields, context: ParseContext): Output
   return { kind: 'json-schema', schema: written }
 }
 
-/** Only speed costs more; the tier says whether purchased capacity may be used. */
 function parseServiceTier(body: RequestFields): Conversation['serviceTier'] {
-  if (body.optionalWord('speed', ['standard', 'fast']) === 'fast') return 'fast'
-  const tier = body.optionalWord('service_tier', ['auto', 'standard_only'])
-  return tier === 'standard_only' ? 'standard' : tier
+  const speed = body.optionalWord('speed', ['standard', 'fast'])
+  return askedIn(speed, body.optionalWord('service_tier', ['auto', 'standard_only']))
 }
 
 /** JSON pointers to the settings whose names differ between dialects. */

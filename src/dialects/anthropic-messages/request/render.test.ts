@@ -393,15 +393,20 @@ describe('around the request', () => {
     expect(long).toMatch(/^[0-9a-f]{64}$/)
   })
 
-  test('tiers: only those that cost no more than standard', () => {
+  test('tiers in the words of the host', () => {
     expect(renderMessagesBody({ serviceTier: 'standard' }).body.service_tier).toBe('standard_only')
     expect(renderMessagesBody({ serviceTier: 'auto' }).body.service_tier).toBe('auto')
     for (const serviceTier of ['standard', 'auto'] as const) {
-      const { body, warnings } = renderMessagesBody({ serviceTier }, { serviceTiers: false })
+      const { body, warnings } = renderMessagesBody({ serviceTier }, { serviceTiers: {} })
       expect([body.service_tier, warnings]).toEqual([undefined, []])
     }
-    expect(renderMessagesBody({ serviceTier: 'economy' }).warnings).toEqual(['service_tier_dropped;/service_tier'])
-    expect(renderMessagesBody({ serviceTier: 'fast' }).warnings).toEqual(['service_tier_dropped;/service_tier'])
+    expect(renderMessagesBody({ serviceTier: 'flex' }).warnings).toEqual(['service_tier_dropped;/service_tier'])
+    const fast = renderMessagesBody({ serviceTier: 'priority' })
+    expect(fast.body).toMatchObject({ speed: 'fast' })
+    expect(fast.body).not.toHaveProperty('service_tier')
+    const words = { serviceTiers: { priority: 'priority', flex: 'flex' } }
+    expect(renderMessagesBody({ serviceTier: 'flex' }, words).body.service_tier).toBe('flex')
+    expect(renderMessagesBody({ serviceTier: 'priority' }, words).body.service_tier).toBe('priority')
   })
 
   test('hints without a counterpart are named, defaults are not', () => {

@@ -22,6 +22,7 @@ import {
   recordOf,
 } from '../../canonical/json.ts'
 import type { TargetRules } from '../../canonical/target-rules.ts'
+import { tierWordsOf } from '../../canonical/tiers.ts'
 import { type RenderedRequest, type ReplyMapping, renderedRequest, type Target } from '../../canonical/translation.ts'
 import { limitMarks, writeCacheControl } from '../../request/cache-marks.ts'
 import { refuseAt, refusing, reportUnsupported, shownWord, WarningList } from '../../request/fields.ts'
@@ -42,6 +43,7 @@ import {
   toolNamesIn,
   wantsSingleCall,
 } from '../../request/tools.ts'
+import { fastBeta, fastSpeed, hostTiers } from '../tiers.ts'
 import { isReasoning, renderReasoning, restoreThinking, writeThinking } from './reasoning.ts'
 import {
   checkPrefill,
@@ -132,7 +134,8 @@ function render(conversation: Conversation, target: Target): RenderedRequest {
     jsonTool: output.tool?.name,
     stop: stop.matched,
   }
-  const headers = dropStale ? { ...plainHeaders, 'anthropic-beta': bindingBeta } : plainHeaders
+  const betas = [...(dropStale ? [bindingBeta] : []), ...(serving.speed === undefined ? [] : [fastBeta])]
+  const headers = betas.length > 0 ? { ...plainHeaders, 'anthropic-beta': betas.join(',') } : plainHeaders
   return renderedRequest(withEscapedHalves(body), warnings.list, mapping, headers)
 }
 
@@ -178,15 +181,16 @@ const userIdUsualMax = 256
 
 function renderServing(conversation: Conversation, rules: TargetRules, warnings: WarningList): Members {
   const { serviceTier, endUserId } = conversation
-  if (serviceTier === 'economy' || serviceTier === 'fast') {
+  const word = serviceTier && tierWordsOf(rules, hostTiers)[serviceTier]
+  if (serviceTier && word === undefined && serviceTier !== 'auto' && serviceTier !== 'standard') {
     warnings.add('service_tier_dropped', pointerTo(conversation, 'serviceTier'))
   }
-  const tiers: Partial<Record<string, RawJson>> =
-    rules.serviceTiers === false ? {} : { auto: '"auto"', standard: '"standard_only"' }
-  const tier = serviceTier && tiers[serviceTier]
   const max = rules.endUserIdMax ?? userIdUsualMax
   const userId = endUserId && endUserId.length > max ? hashedId(endUserId, max) : endUserId
-  return { metadata: userId ? jsonObject({ user_id: jsonString(userId) }) : undefined, service_tier: tier }
+  return {
+    metadata: userId ? jsonObject({ user_id: jsonString(userId) }) : undefined,
+    [word === fastSpeed ? 'speed' : 'service_tier']: jsonString(word),
+  }
 }
 
 /** The provider refuses blank sequences. `matched`: all sequences, if the target cannot match them itself. */

@@ -79,7 +79,7 @@ export const relayReply: RelayReply = (body, context) => {
   const cost = context.quotedUsd(usage)
   const edits = new JsonEdits(body)
   nameModel(edits, reply, context, 'modelVersion')
-  if (written && usage === reported) edits.put(written, 'cost', cost)
+  if (written && usage.source === 'reported') edits.put(written, 'cost', cost)
   else edits.put(reply, 'usageMetadata', renderUsage(usage, cost))
   return { body: edits.apply(), usage }
 }

@@ -11,6 +11,7 @@ import { isRecord, recordOf, textOf } from '../../canonical/json.ts'
 import type { SentRequest } from '../../canonical/translation.ts'
 import type { EnvelopeFields } from '../../request/fields.ts'
 import { ownSignatureStart } from '../reasoning.ts'
+import { hostTiers } from '../tiers.ts'
 import { takesIds } from './render.ts'
 
 const passedMembers: ReadonlySet<string> = new Set([
@@ -25,14 +26,10 @@ const passedParts: ReadonlySet<string> = new Set([
   ...['text', 'inlineData', 'functionCall', 'functionResponse', 'thought', 'thoughtSignature'],
   ...['videoMetadata', 'mediaResolution'],
 ])
-/** The price of the others is not the catalog's. */
-const passedTier = /^(standard|flex)$/i
 
 export function isPassable(fields: EnvelopeFields): boolean {
   const { members } = fields
   if (!members.members()?.every(({ name }) => passedMembers.has(name))) return false
-  const tier = fields.value('serviceTier')
-  if (tier !== undefined && !passedTier.test(textOf(tier))) return false
   const config = recordOf(fields.value('generationConfig'))
   if (!Object.keys(config).every((name) => passedConfig.has(name)) || !isTextOnly(config.responseModalities))
     return false
@@ -81,6 +78,7 @@ export function editRequest(sent: SentRequest, edits: RequestEdits): EditedReque
     else body.put(body.root, 'generationConfig', `{"maxOutputTokens":${cap}}`)
   }
   if (!takesIds(edits.rules)) removeIds(body)
+  body.editTier('serviceTier', hostTiers)
   return body.finish()
 }
 

@@ -31,6 +31,7 @@ import {
 } from '../../request/fields.ts'
 import { isWebUrl, mediaByContent, readMediaUrl } from '../../request/media.ts'
 import { readThoughts } from '../reasoning.ts'
+import { askedIn } from '../tiers.ts'
 
 export function parseRequest(sent: SentRequest): ParsedRequest | Failure {
   return parseBody(sent, (body, context) => {
@@ -73,7 +74,7 @@ function parseConversation(body: RequestFields, sent: SentRequest, context: Pars
     stop: (config?.optionalList('stopSequences') ?? []).filter((each) => typeof each === 'string'),
     reasoning: config && parseThinking(config),
     outputFormat: config && parseFormat(config, context),
-    serviceTier: tierOf(body),
+    serviceTier: askedIn(body.optionalText('serviceTier')),
     unsupported: context.unsupported,
     pointers: {
       system: '/systemInstruction',
@@ -85,12 +86,6 @@ function parseConversation(body: RequestFields, sent: SentRequest, context: Pars
       serviceTier: '/serviceTier',
     },
   }
-}
-
-function tierOf(body: RequestFields): Conversation['serviceTier'] {
-  const tiers = { standard: 'standard', flex: 'economy', priority: 'fast' } as const
-  const tier = body.optionalText('serviceTier')?.toLowerCase() ?? ''
-  return Object.hasOwn(tiers, tier) ? tiers[tier as keyof typeof tiers] : undefined
 }
 
 function systemOf(body: RequestFields): TextBlock[] {

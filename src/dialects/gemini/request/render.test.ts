@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { geminis, geminiTarget, refusedBy, rendered } from '../../../../test/parts/gemini.ts'
 import { text, user } from '../../../../test/parts/translation.ts'
-import { builtInProviders } from '../../../providers/data/built-in.ts'
 import type { Conversation, ReasoningSettings } from '../../canonical/conversation.ts'
 import type { TargetRules } from '../../canonical/target-rules.ts'
 
@@ -135,23 +134,18 @@ describe('the rest', () => {
   })
 
   test('a tier goes only where tiers are sold', () => {
-    expect(rendered({ serviceTier: 'economy' }, { economyTier: true }).body.serviceTier).toBe('flex')
+    expect(rendered({ serviceTier: 'flex' }).body.serviceTier).toBe('flex')
+    expect(rendered({ serviceTier: 'priority' }).body.serviceTier).toBe('priority')
     for (const [serviceTier, rules] of [
-      ['fast', {}],
-      ['fast', { economyTier: true }],
-      ['economy', {}],
+      ['scale', {}],
+      ['priority', { serviceTiers: { flex: 'flex' } }],
+      ['flex', { serviceTiers: {} }],
     ] as const) {
       const dropped = rendered({ serviceTier }, rules)
       expect(dropped.body).not.toHaveProperty('serviceTier')
       expect(dropped.warnings).toEqual(['service_tier_dropped;/service_tier'])
     }
     expect(rendered({ serviceTier: 'standard' }).warnings).toEqual([])
-  })
-
-  test('the provider gets the cheaper tier, and not the one that no price covers', () => {
-    const { rules } = builtInProviders.find(({ id }) => id === 'google')?.endpoints[0] ?? {}
-    expect(rendered({ serviceTier: 'economy' }, rules).body.serviceTier).toBe('flex')
-    expect(rendered({ serviceTier: 'fast' }, rules).body).not.toHaveProperty('serviceTier')
   })
 
   test('cache marks are left out, each place is named, and automatic caching happens anyway', () => {

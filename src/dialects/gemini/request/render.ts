@@ -19,6 +19,7 @@ import {
 } from '../../canonical/conversation.ts'
 import { filledArray, filledObject, jsonArray, jsonObject, jsonString, type Members } from '../../canonical/json.ts'
 import type { TargetRules } from '../../canonical/target-rules.ts'
+import { tierWordsOf } from '../../canonical/tiers.ts'
 import { type RenderedRequest, renderedRequest, type Target } from '../../canonical/translation.ts'
 import { chooseMarks, warnCacheOptions } from '../../request/cache-marks.ts'
 import { refuseAt, refuseEmpty, refusing, shownWord, WarningList } from '../../request/fields.ts'
@@ -49,6 +50,7 @@ import {
   warnSingleCall,
 } from '../../request/tools.ts'
 import { isTurnedOff, renderThinking, restoreThinking, signatureOf, thinksByLevel } from '../reasoning.ts'
+import { hostTiers } from '../tiers.ts'
 import { subsetSchema, toolParameters } from './schema.ts'
 
 const toolNameMaxDefault = 128
@@ -138,12 +140,11 @@ function samplingMembers({ sampling, reasoning }: Conversation, { rules, warning
 
 function renderServiceTier(conversation: Conversation, { rules, warnings }: Rendering): RawJson | undefined {
   const { serviceTier } = conversation
-  if (serviceTier === 'economy' && rules.economyTier) return '"flex"'
-  if (serviceTier === 'fast' || serviceTier === 'economy') {
-    warnings.add('service_tier_dropped', pointerTo(conversation, 'serviceTier'))
-  }
   // Standard is the default.
-  return undefined
+  if (serviceTier === undefined || serviceTier === 'auto' || serviceTier === 'standard') return undefined
+  const word = tierWordsOf(rules, hostTiers)[serviceTier]
+  if (word === undefined) warnings.add('service_tier_dropped', pointerTo(conversation, 'serviceTier'))
+  return jsonString(word)
 }
 
 // The output format: native where the target supports it, otherwise through a hidden function.

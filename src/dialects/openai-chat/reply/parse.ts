@@ -67,7 +67,7 @@ class ChatStreamParser extends SseReplyParser {
     const choices = listOf(chunk.choices)
     const place = choices.findIndex(isRecord)
     const choice = recordOf(choices[place])
-    this.usageSoFar = readUsage(usageIn(chunk)) ?? this.usageSoFar
+    this.usageSoFar = readUsage(usageIn(chunk), chunk.service_tier) ?? this.usageSoFar
     if (place < 0) return
     const finish = textOf(choice.finish_reason)
     const error = choice.error ?? null

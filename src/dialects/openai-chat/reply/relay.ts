@@ -67,7 +67,7 @@ export class ChatStreamRelay extends RecordRelay {
     if (usage?.kind !== 'object')
       return choices || chunk.get('model') ? this.passNamed(record, chunk) : this.pass(record)
     // Some hosts report usage in every chunk; the last one is the total.
-    const reported = readUsage(usage.value())
+    const reported = readUsage(usage.value(), chunk.get('service_tier')?.string)
     const edits = new JsonEdits(record)
     nameModel(edits, chunk, this.context)
     this.usageAtStart ??= reported
@@ -95,7 +95,8 @@ export class ChatStreamRelay extends RecordRelay {
   }
 
   #quoteAgain(): void {
-    const reported = readUsage(usageIn(recordOf(this.#last?.value()))) ?? this.usageSoFar
+    const last = recordOf(this.#last?.value())
+    const reported = readUsage(usageIn(last), last.service_tier) ?? this.usageSoFar
     this.usage = this.context.quoteUsage(reported, this.usageAtStart, () => this.outputBytes)
     this.bytesAtReport = this.outputBytes
   }
@@ -140,7 +141,7 @@ function isDone(record: Uint8Array, start: number, end: number): boolean {
 
 export const relayReply = createReplyRelay({
   content: 'choices',
-  readUsage,
+  readUsage: (value, _, reply) => readUsage(value, reply.get('service_tier')?.string),
   renderUsage,
   outputBytes(choices) {
     const json = Buffer.from(JSON.stringify(choices ?? null))

@@ -6,6 +6,7 @@ import { Failure } from '../../../kernel/failure.ts'
 import type { RequestEdits } from '../../byte-lane/edits.ts'
 import { writeSignature } from '../../canonical/signature.ts'
 import type { TargetRules } from '../../canonical/target-rules.ts'
+import { openaiOwnTiers } from '../../canonical/tiers.ts'
 import { readEnvelope } from '../envelope.ts'
 import { editRequest } from './edit.ts'
 
@@ -105,7 +106,7 @@ describe('a host that knows one name for the cap', () => {
   })
 })
 
-describe('unpaid tiers, models and tools', () => {
+describe('caps and tiers', () => {
   function sent(members: string, { rules = {}, ...more }: Partial<RequestEdits>) {
     const edits = { upstreamModel: 'up', defaultOutputCap: undefined, rules, ...more }
     const { body, warnings } = editRequest(envelopeOf(`{"model":"m",${members}${plain}}`), edits)
@@ -138,15 +139,27 @@ describe('unpaid tiers, models and tools', () => {
     expect(sent(members, edits)).toEqual([expected, warnings])
   })
 
-  test.each(['priority', 'fast'])('is left out, because it has no price: %s', (tier) => {
-    const member = `"service_tier":"${tier}",`
-    expect(sent(member, {})).toEqual(['', ['service_tier_dropped;/service_tier']])
-    // There the provider bills the workspace.
-    expect(sent(member, { isOwn: true })).toEqual([member, []])
+  test.each(['"flex"', '"priority"', '"fast"', '"auto"', '"default"', 'null', '1'])(
+    'a tier of %s passes to a host whose words are not known',
+    (tier) => {
+      expect(sent(`"service_tier":${tier},`, { namesTier: true })).toEqual([`"service_tier":${tier},`, []])
+    },
+  )
+
+  test.each([
+    ['"performance"', '"service_tier":"performance",'],
+    ['"priority"', '"service_tier":"performance",'],
+    ['"default"', '"service_tier":"on_demand",'],
+    ['"flex"', ''],
+  ])('a tier of %s is written as the host calls it', (tier, expected) => {
+    const rules = { serviceTiers: { standard: 'on_demand', priority: 'performance' } }
+    expect(sent(`"service_tier":${tier},`, { rules })).toEqual([expected, []])
   })
 
-  test.each(['"flex"', '"auto"', '"default"', 'null', '1'])('has nothing to do with a tier of %s', (tier) => {
-    expect(sent(`"service_tier":${tier},`, {})).toEqual([`"service_tier":${tier},`, []])
+  test('the standard tier is named to a host that may choose another, if the price has tiers', () => {
+    const rules = { serviceTiers: openaiOwnTiers }
+    expect(sent('', { rules, namesTier: true })).toEqual([',"service_tier":"default"', []])
+    expect(sent('', { rules })).toEqual(['', []])
   })
 })
 

@@ -6,6 +6,7 @@ import type { JsonNode } from '../../../wire/json.ts'
 import { BodyEdits, type EditedRequest, type PaidMembers, type RequestEdits, textIn } from '../../byte-lane/edits.ts'
 import { isDisplayOnly, isOwnSignature } from '../../canonical/signature.ts'
 import type { TargetRules } from '../../canonical/target-rules.ts'
+import { openaiHostTiers } from '../../canonical/tiers.ts'
 import type { SentRequest } from '../../canonical/translation.ts'
 import { anyId, OpenCalls, type ToolIdRule } from '../../request/tools.ts'
 import { reasoningFieldNames } from '../reasoning.ts'
@@ -14,8 +15,6 @@ import { bridge, toolIdMaxDefault } from './render.ts'
 /** The name for an added cap, if the host's is not known; most hosts accept it. */
 const capNameUsual = 'max_tokens'
 const paid: PaidMembers = {
-  // Two names for the same tier.
-  tier: { name: 'service_tier', dearer: ['priority', 'fast'] },
   // OpenRouter's stored presets may contain lists of fallback models.
   models: ['preset'],
   freeTools: /^$|^(function|custom|openrouter:(web_fetch|datetime))$/,
@@ -29,6 +28,7 @@ export function editRequest(sent: SentRequest, edits: RequestEdits): EditedReque
   fitCalls(body, sent.body, edits.rules)
   editCap(body, sent.envelope.outputCap, edits.rules)
   body.removeUnpaid(paid)
+  body.editTier('service_tier', openaiHostTiers)
   body.editCacheKey()
   // opencode's spelling of the key with `setCacheKey` (https://github.com/Soju06/codex-lb/issues/67, 2026-02). OpenAI
   // refuses it. It names the session, so hosts with a cache key get one.

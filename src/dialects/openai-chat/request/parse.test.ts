@@ -82,14 +82,15 @@ describe('fields only this dialect knows', () => {
     expect(settings({ user: 'u', safety_identifier: 's' }).endUserId).toBe('s')
     expect(settings({ user: 'u' }).endUserId).toBe('u')
     const tier = (word: string) => settings({ service_tier: word }).serviceTier
-    expect(['auto', 'default', 'flex', 'priority', 'fast'].map(tier)).toEqual([
+    expect(['auto', 'default', 'flex', 'priority', 'fast', 'scale', 'turbo'].map(tier)).toEqual([
       'auto',
       'standard',
-      'economy',
-      'fast',
-      'fast',
+      'flex',
+      'priority',
+      'priority',
+      'scale',
+      'unknown',
     ])
-    expect(unsupported({ service_tier: 'scale' })).toEqual([['/service_tier', false]])
     expect(settings({ verbosity: 'low', prompt_cache_key: 'k' })).toMatchObject({
       verbosity: 'low',
       promptCacheKey: 'k',

@@ -17,6 +17,7 @@ import {
 import { filledArray, jsonArray, jsonObject, jsonString, type Members, parseJson } from '../../canonical/json.ts'
 import { blobFor, readSignature } from '../../canonical/signature.ts'
 import type { TargetRules } from '../../canonical/target-rules.ts'
+import { openaiHostTiers } from '../../canonical/tiers.ts'
 import { type RenderedRequest, renderedRequest, type Target } from '../../canonical/translation.ts'
 import type { FoundMark } from '../../request/cache-marks.ts'
 import { refuseAt, refuseEmpty, refusing } from '../../request/fields.ts'
@@ -95,7 +96,7 @@ const chatForm: OpenaiForm = {
   isNested: true,
   writesStrict: false,
   endUserName: 'user',
-  knowsTiers: false,
+  tierWords: openaiHostTiers,
   midSystem: false,
   toolIdMax: toolIdMaxDefault,
   textType: 'text',

@@ -132,7 +132,7 @@ class ResponsesStreamParser extends SseReplyParser {
 
   #start(response: Fields): void {
     if (this.id === '') this.id = textOf(response.id)
-    this.usageSoFar = readUsage(response.usage) ?? this.usageSoFar
+    this.usageSoFar = readUsage(response.usage, response.service_tier) ?? this.usageSoFar
     this.start()
   }
 
@@ -165,7 +165,7 @@ class ResponsesStreamParser extends SseReplyParser {
   /** `path`: where the response is in the JSON text. */
   #end(response: Fields, word: string, json: string, path: readonly string[]): void {
     const status = textOf(response.status) || word
-    const usage = readUsage(response.usage)
+    const usage = readUsage(response.usage, response.service_tier)
     // Also for a failed reply: reported usage is better than an estimate.
     this.usageSoFar = usage ?? this.usageSoFar
     if (status !== 'completed' && status !== 'incomplete') {

@@ -109,7 +109,8 @@ export class ResponsesStreamRelay extends RecordRelay {
     this.meaningful = true
     if (!response?.members()) return this.finish(record)
     const usage = response.get('usage')
-    const reported = usage?.kind === 'object' ? withSearches(readUsage(usage.value()), this.#searches) : undefined
+    const tier = response.get('service_tier')?.string
+    const reported = usage?.kind === 'object' ? withSearches(readUsage(usage.value(), tier), this.#searches) : undefined
     const edits = new JsonEdits(record)
     nameModel(edits, response, this.context)
     this.quote(edits, response, reported, this.usageSoFar)
@@ -122,8 +123,8 @@ export class ResponsesStreamRelay extends RecordRelay {
     return peekJson(record, this.sse.dataStart, this.sse.dataEnd)?.get('response')
   }
 
-  #fail({ error, usage, status }: Readonly<Record<string, unknown>>): void {
-    this.usageSoFar = withSearches(readUsage(usage), this.#searches) ?? this.usageSoFar
+  #fail({ error, usage, status, service_tier }: Readonly<Record<string, unknown>>): void {
+    this.usageSoFar = withSearches(readUsage(usage, service_tier), this.#searches) ?? this.usageSoFar
     this.fault = readErrorObject(error ?? { message: `the reply was ${textOf(status) || 'not completed'}` })
   }
 }
@@ -157,7 +158,8 @@ export const relayReply: RelayReply = (body, context) => {
 
 const relayWhole = createReplyRelay({
   content: 'output',
-  readUsage: (value, output) => withSearches(readUsage(value), searchesIn(output)),
+  readUsage: (value, output, response) =>
+    withSearches(readUsage(value, response.get('service_tier')?.string), searchesIn(output)),
   renderUsage,
   outputBytes: (output) => (Array.isArray(output) ? output.reduce((bytes, item) => bytes + itemBytes(item), 0) : 0),
   readErrorObject,

@@ -10,11 +10,11 @@ import {
   type ToolList,
   textIn,
 } from '../../byte-lane/edits.ts'
+import { responsesHostTiers } from '../../canonical/tiers.ts'
 import type { SentRequest } from '../../canonical/translation.ts'
 import { forgedContent, isOwnContent, ownContentMark, readCompacted, readEncrypted, reasons } from '../reasoning.ts'
 
 const paid: PaidMembers = {
-  tier: { name: 'service_tier', dearer: ['priority', 'fast'] },
   models: ['preset'],
   freeTools:
     /^$|^(function|custom|namespace|local_shell|shell|apply_patch|computer|computer_use_preview|tool_search|mcp)$/,
@@ -33,7 +33,12 @@ export function editRequest(sent: SentRequest, edits: RequestEdits): EditedReque
   const hasMoreTools = edits.hostedTools && !edits.isOwn && hasBytes(sent.body, additionalWord)
   body.removeUnpaid(paid, hasMoreTools ? additionalTools(root) : [])
   // A compaction takes no settings.
-  if (sent.envelope.upstreamPath !== undefined) return body.finish()
+  if (sent.envelope.upstreamPath !== undefined) {
+    if (root.get('service_tier')) body.warn('service_tier_dropped', '/service_tier')
+    body.removeMembers(['service_tier'])
+    return body.finish()
+  }
+  body.editTier('service_tier', responsesHostTiers)
   const cap = body.cap(root.get('max_output_tokens') && '/max_output_tokens')
   if (cap !== undefined && cap !== sent.envelope.outputCap) body.put(root, 'max_output_tokens', String(cap))
   body.editCacheKey()

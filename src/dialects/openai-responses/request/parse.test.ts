@@ -211,7 +211,7 @@ test('settings', () => {
     outputFormat: { kind: 'json-schema', name: 'x', schema: '{"type":"object"}', strict: true },
     promptCacheKey: 'session-1',
     endUserId: 'u1',
-    serviceTier: 'economy',
+    serviceTier: 'flex',
     unsupported: [],
   })
 })

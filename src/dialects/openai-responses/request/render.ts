@@ -15,6 +15,7 @@ import type {
 } from '../../canonical/conversation.ts'
 import { filledObject, jsonArray, jsonObject, jsonString, type Members, rawJsonAt } from '../../canonical/json.ts'
 import type { TargetRules } from '../../canonical/target-rules.ts'
+import { responsesHostTiers } from '../../canonical/tiers.ts'
 import { type RenderedRequest, renderedRequest, type Target } from '../../canonical/translation.ts'
 import type { FoundMark } from '../../request/cache-marks.ts'
 import { refuseAt, refuseEmpty, refusing } from '../../request/fields.ts'
@@ -104,7 +105,7 @@ const responsesForm: OpenaiForm = {
   isNested: false,
   writesStrict: true,
   endUserName: 'safety_identifier',
-  knowsTiers: true,
+  tierWords: responsesHostTiers,
   midSystem: true,
   toolsMax: 128,
   toolIdMax: 64,

@@ -5,7 +5,7 @@ import type { ComponentChildren } from 'preact'
 import { modelStatus } from '../../../api/route-state.ts'
 import { priceUsage } from '../../../catalog/price.ts'
 import { formatUsd, type Nano } from '../../../kernel/money.ts'
-import { type FactorName, factorNames, factors, unitBuckets } from '../../../kernel/usage.ts'
+import { type FactorName, factorNames, factors, tierNames, tiers, unitBuckets } from '../../../kernel/usage.ts'
 import { type CatalogEntry, modelPath } from '../../catalog/entry.ts'
 import { inputOf } from '../../catalog/facets.ts'
 import { exactCount } from '../../catalog/format.ts'
@@ -40,6 +40,7 @@ const lines: readonly Line[] = [
     label: factors[name].label,
     show: ({ price }: CatalogEntry) => factorText(price, name),
   })),
+  { label: 'Service tiers', show: ({ price }) => tierTexts(price) },
   { label: `Cost of ${exactCount(exampleCalls)} example requests`, show: exampleCost },
   { label: 'Context', show: ({ context_tokens }) => tokenCount(context_tokens) },
   { label: 'Max output', show: ({ max_output_tokens }) => tokenCount(max_output_tokens) },
@@ -103,6 +104,18 @@ export function ComparePage({ entries: initial, state, sample, today, viewer }: 
 /** The list with these models selected. */
 function selectionPath(entries: readonly CatalogEntry[]): string {
   return `/?${renderQuery({ ...emptyQuery, m: entries.map(({ id }) => id) })}`
+}
+
+function tierTexts(price: CatalogEntry['price']): string {
+  if (price === null || price === 'free') return '–'
+  return (
+    tierNames
+      .flatMap((name) => {
+        const tier = price.tiers?.[name]
+        return tier ? `${tiers[name].label} $${tier.input} in, $${tier.output} out` : []
+      })
+      .join('; ') || 'standard only'
+  )
 }
 
 function unitPrice(price: CatalogEntry['price'], info: (typeof unitBuckets)[number]): ComponentChildren {

@@ -3,7 +3,7 @@
 
 import type { ComponentChildren } from 'preact'
 import { modelStatus, routeStatus } from '../../../api/route-state.ts'
-import type { WholeBucket } from '../../../kernel/usage.ts'
+import { tierNames, tiers, type WholeBucket } from '../../../kernel/usage.ts'
 import {
   type CatalogEntry,
   creatorOf,
@@ -240,8 +240,13 @@ const historyColumns: readonly Column<DatedPrice>[] = [
 
 function otherPrices({ price }: DatedPrice): string {
   if (price === null || price === 'free') return '–'
-  const tiers = Object.keys(price.over ?? {}).map((tokens) => `over ${exactCount(Number(tokens))} input tokens`)
-  return [...tiers, ...(price.audio_input === undefined ? [] : [`audio $${price.audio_input}`])].join(', ') || '–'
+  const long = Object.keys(price.over ?? {}).map((tokens) => `over ${exactCount(Number(tokens))} input tokens`)
+  const ofTiers = tierNames.flatMap((name) => {
+    const tier = price.tiers?.[name]
+    return tier ? `${tiers[name].label} $${tier.input} in, $${tier.output} out` : []
+  })
+  const audio = price.audio_input === undefined ? [] : [`audio $${price.audio_input}`]
+  return [...long, ...audio, ...ofTiers].join(', ') || '–'
 }
 
 function PriceHistory({ history }: { readonly history: readonly DatedPrice[] }) {

@@ -4,7 +4,16 @@
 import { useState } from 'preact/hooks'
 import { chargeLines, type Price, priceUsage, type ShownPrice } from '../../../catalog/price.ts'
 import { formatPico, formatPrice, type Nano } from '../../../kernel/money.ts'
-import { buckets, factorNames, factors, tokenBuckets, unitBuckets } from '../../../kernel/usage.ts'
+import {
+  buckets,
+  factorNames,
+  factors,
+  type Tier,
+  tierNames,
+  tiers,
+  tokenBuckets,
+  unitBuckets,
+} from '../../../kernel/usage.ts'
 import { blendedPrice, type CatalogEntry, type DatedPrice, isEmbedder } from '../../catalog/entry.ts'
 import { countOf, exactCount, roundPrice, usd } from '../../catalog/format.ts'
 import {
@@ -41,6 +50,12 @@ export function PriceCard({ entry, current }: PriceCardProps) {
       )}
       {price === 'free' && <p class="price-card-note">Free: no kind of token is charged.</p>}
       {price !== null && price !== 'free' && <PriceRows price={price} />}
+      {price !== null &&
+        price !== 'free' &&
+        tierNames.map((name) => {
+          const tier = price.tiers?.[name]
+          return tier && <PriceRows key={name} price={tier} tier={name} />
+        })}
       <Facts
         class="price-card-foot"
         facts={[
@@ -58,14 +73,20 @@ export function PriceCard({ entry, current }: PriceCardProps) {
 
 interface PriceLine {
   readonly label: string
-  /** One for each tier. */
+  /** One for each length of requests. */
   readonly amounts: readonly string[]
 }
 
-/** Prices by kind, with a column for every tier of long requests. */
-function PriceRows({ price }: { readonly price: Exclude<ShownPrice, 'free'> }) {
-  const tiers = Object.entries(price.over ?? {}).sort(([a], [b]) => Number(a) - Number(b))
-  const rows = [price, ...tiers.map(([, row]) => row)]
+interface PriceRowsProps {
+  readonly price: Exclude<ShownPrice, 'free'>
+  /** Absent = the standard one. */
+  readonly tier?: Tier
+}
+
+/** Prices by kind, with a column for every length of long requests. */
+function PriceRows({ price, tier }: PriceRowsProps) {
+  const long = Object.entries(price.over ?? {}).sort(([a], [b]) => Number(a) - Number(b))
+  const rows = [price, ...long.map(([, row]) => row)]
   const same = (amount: string) => rows.map(() => amount)
   const lines: readonly PriceLine[] = [
     ...tokenBuckets
@@ -82,11 +103,11 @@ function PriceRows({ price }: { readonly price: Exclude<ShownPrice, 'free'> }) {
       price[name] === undefined ? [] : { label: factors[name].label, amounts: same(`× ${price[name]}`) },
     ),
   ]
-  const heads = ['Price', ...tiers.map(([tokens]) => `over ${exactCount(Number(tokens))} in`)]
+  const heads = [tier ? tiers[tier].label : 'Price', ...long.map(([tokens]) => `over ${exactCount(Number(tokens))} in`)]
   return (
     <DataTable
       class="rows"
-      caption="Prices by kind of token"
+      caption={tier ? `Prices by kind of token, ${tiers[tier].label} tier` : 'Prices by kind of token'}
       columns={[
         { label: 'Kind', show: ({ label }: PriceLine) => label },
         ...heads.map((label, at) => priceColumn(label, ({ amounts }: PriceLine) => amounts[at] ?? '')),

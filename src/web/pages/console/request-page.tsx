@@ -304,6 +304,7 @@ function Charge(request: RequestDetails) {
           ? 'estimated (the provider reported none, or an implausible number)'
           : 'reported by the provider'}
         {usage?.us_only === true && ', processed in the United States only'}
+        {usage?.service_tier && `, service tier ${usage.service_tier}`}
         {usage?.reasoning_tokens != null && `, ${exactCount(usage.reasoning_tokens)} of the output for reasoning`}. The
         sum is rounded up once, to a billionth of a dollar.{' '}
         {held !== null && (
