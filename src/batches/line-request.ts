@@ -1,12 +1,12 @@
 // A line of a batch as a request: the gateway makes it itself, and it takes the path of every other request.
 
 import type { BatchId, KeyId } from '../kernel/ids.ts'
-import type { ClientRequest } from '../pipeline/client-request.ts'
+import { type ClientRequest, madeRequest } from '../pipeline/client-request.ts'
 import { Cancellation } from '../pipeline/deadline.ts'
 import type { Connection } from '../pipeline/exchange.ts'
 import type { BatchKind } from './kinds.ts'
 
-/** Names the key that pays, in place of its secret, which nobody knows. Only requests of this class are believed. */
+/** Names the key that pays, in place of its secret, which nobody knows. Only requests that are made here are believed. */
 export const payerHeader = 'x-tollgate-payer'
 
 export interface LineFacts {
@@ -17,35 +17,13 @@ export interface LineFacts {
   readonly body: Uint8Array<ArrayBuffer>
 }
 
-export class LineRequest implements ClientRequest {
-  readonly method = 'POST'
-  readonly url: string
-  readonly headers: Headers
-  readonly body = null
-  readonly signal = new Cancellation()
-  readonly connection = { address: undefined }
-  readonly batchId: BatchId
-  bodyUsed = false
-  readonly #bytes: Uint8Array<ArrayBuffer>
-
-  constructor(kind: BatchKind, { batchId, keyId, lineKey, body }: LineFacts) {
-    this.url = kind.url
-    this.batchId = batchId
-    this.#bytes = body
-    this.headers = new Headers([...kind.headers])
-    this.headers.set(payerHeader, keyId)
-    this.headers.set('idempotency-key', lineKey)
-    this.headers.set('user-agent', 'tollgate-batch')
-  }
-
-  takeWhole(): Uint8Array {
-    this.bodyUsed = true
-    return this.#bytes
-  }
-
-  async bytes(): Promise<Uint8Array> {
-    return this.takeWhole()
-  }
+export function lineRequest(kind: BatchKind, { batchId, keyId, lineKey, body }: LineFacts): ClientRequest {
+  const headers = new Headers([...kind.headers])
+  headers.set(payerHeader, keyId)
+  headers.set('idempotency-key', lineKey)
+  headers.set('user-agent', 'tollgate-batch')
+  const parts = { url: kind.url, headers, signal: new Cancellation(), connection: { address: undefined } }
+  return { ...madeRequest(parts, body), batchId }
 }
 
 /** There is no client that could leave or read slowly. */

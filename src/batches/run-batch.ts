@@ -21,7 +21,7 @@ import type {
 } from '../tenancy/batches.ts'
 import { type BatchKind, kindOf } from './kinds.ts'
 import type { LineKeys, RunningLine } from './line-keys.ts'
-import { LineRequest, noConnection } from './line-request.ts'
+import { lineRequest, noConnection } from './line-request.ts'
 import { LineWriter } from './line-writer.ts'
 import { type BatchLine, parseLine, readLines } from './read-lines.ts'
 import { renderLine } from './render-line.ts'
@@ -156,7 +156,7 @@ export class BatchRun {
     }
     lineKeys.begin(lineKey, running)
     try {
-      const request = new LineRequest(this.#kind, facts)
+      const request = lineRequest(this.#kind, facts)
       const answer = await run[this.#kind.operation](request, this.#kind.surface, this.#kind.url, noConnection)
       const end = running.isKept ? await running.end.promise : 'not charged'
       if (end === 'charged') {
