@@ -176,6 +176,7 @@ forEachEngine((engine) => {
     expect(lines.map(({ record, id, object }) => `${record} ${object ?? id ?? ''}`.trim())).toEqual([
       `workspace ${id}`,
       'wallet',
+      'plan',
       `project ${projectId}`,
       `key ${keyId}`,
       expect.stringMatching(/^credential cred_/),
@@ -203,7 +204,7 @@ forEachEngine((engine) => {
     await management.database.transaction((sql) => sql`INSERT INTO auto_topups ${sql([topUp])}`)
     const erase = () => management.ask('POST', `/api/workspaces/${id}/erase`, { body: { confirm: 'erase' } })
     const { body } = await erase()
-    expect(body).toEqual({ id, keys: 1, credentials: 1, responses: 0, requests: 403 })
+    expect(body).toEqual({ id, keys: 1, credentials: 1, responses: 0, batches: 0, requests: 403 })
 
     expect(await authenticate()).toMatchObject({ code: 'UNAUTHORIZED' })
     expect(management.forgotten).toContain(id)
@@ -227,7 +228,7 @@ forEachEngine((engine) => {
     const other = all.find((each: { name: string }) => each.name === 'somebody else')
     expect(await requestsOf(management, other.id)).toBe(1)
 
-    expect((await erase()).body).toEqual({ id, keys: 0, credentials: 0, responses: 0, requests: 0 })
+    expect((await erase()).body).toEqual({ id, keys: 0, credentials: 0, responses: 0, batches: 0, requests: 0 })
   })
 
   test('erases nothing without the confirmation, and no workspace that a file declares', async () => {
