@@ -165,7 +165,13 @@ models: [{ id: acme/m, price: free, routes: [{ provider: acme, model: m }] }]
   expect(ended.out).toContain('Keep TOLLGATE_SECRET_PREVIOUS')
   const waiting = JSON.parse((await run('secrets --json', both)).out)
   // The unused ones, and the first key of the installation.
-  expect(waiting.waiting).toEqual({ keys: workspaces - busyWorkspaces + 1, overlaps: 0, credentials: 0, responses: 0 })
+  expect(waiting.waiting).toEqual({
+    keys: workspaces - busyWorkspaces + 1,
+    overlaps: 0,
+    credentials: 0,
+    responses: 0,
+    batches: 0,
+  })
 
   const firstKey = readFileSync(join(folder, 'data', 'first-key'), 'utf8').trim()
   expect(await answerTo({ key: firstKey, ownKey: '' })).toBe('platform-key')

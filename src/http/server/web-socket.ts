@@ -50,9 +50,9 @@ export interface FrameCarrier {
 
 /** Whether a request can become a WebSocket. Version 13 is the only one. */
 export function isHandshake(headers: Pick<RequestHead, 'get'>): boolean {
-  const connection = headers.get('connection')?.toLowerCase().split(/ *, */) ?? []
+  const options = headers.get('connection')?.toLowerCase().split(',') ?? []
   return (
-    connection.includes('upgrade') &&
+    options.some((option) => option.trim() === 'upgrade') &&
     headers.get('upgrade')?.toLowerCase() === 'websocket' &&
     headers.get('sec-websocket-version') === '13' &&
     /^[A-Za-z0-9+/]{22}==$/.test(headers.get('sec-websocket-key') ?? '')
