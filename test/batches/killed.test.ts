@@ -36,7 +36,6 @@ async function ended(gateway: CrashGateway, id: string) {
 }
 
 forEachEngine((engine) => {
-  if (engine.name === 'postgres') return
   test('every line has one answer and one charge, however often the process dies', async () => {
     using place = await engine.createPlace()
     const configPath = join(place.dataFolder, 'tollgate.yaml')
