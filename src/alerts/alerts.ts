@@ -305,7 +305,7 @@ async function readOwners(sql: Sql, ids: readonly string[]): Promise<ReadonlyMap
   return owners
 }
 
-/** What was spent of a limit in its current window. */
+/** How much of a limit has been spent in its current window. */
 interface LimitSpend extends Spent {
   readonly owner: Owner
   readonly scope: SpendScope
@@ -380,7 +380,7 @@ function limitAlert(
   const which = whole
     ? {}
     : { subject: subjectText(subject), ...(scope.models !== undefined && { models: scope.models }) }
-  // Of a rolling window once in each of its lengths.
+  // A rolling window has no end: its alert is raised at most once in the length of the window.
   const slot = rolling === undefined ? window : `${window}#${Math.floor(minuteAt(now) / rolling)}`
   return {
     // With the amount, because a limit that was raised can be reached again.

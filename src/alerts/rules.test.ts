@@ -122,7 +122,7 @@ forEachEngine((engine) => {
       await database.transaction(async (sql) => {
         for (const scope of [`person:${ada}`, `group:${group.id}?acme/*`, 'user:eu_1'])
           await sql`INSERT INTO budgets (scope_id, time_window, spent, held) VALUES (${`${project.id}/${scope}`}, ${today}, ${6n * dollar}, 0)`
-        // Of these the first has left the window.
+        // The first is older than the window.
         for (const [ago, amount] of [
           [301, 5n],
           [299, 3n],

@@ -36,7 +36,6 @@ export function createBatches({ storage, auth, pipeline, source, clock, log, ...
       idempotencyKeys: lineKeys.keys,
     }),
     isEnabled: () => source.current.batches.enabled,
-    async onEnded() {},
     onFault(error) {
       if (!isStoreUnavailable(error)) log.warn('a batch was interrupted; it goes on shortly', errorFields(error))
     },

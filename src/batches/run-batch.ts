@@ -6,7 +6,6 @@ import { createId, type RequestId } from '../kernel/ids.ts'
 import { parseUsd, zeroNano } from '../kernel/money.ts'
 import type { Answer } from '../pipeline/answer.ts'
 import type { RunRequest } from '../pipeline/run.ts'
-import type { Sql } from '../store/sql.ts'
 import { type BatchFiles, dayMs, expireInput, insertResultFile } from '../tenancy/batch-files.ts'
 import type {
   Batch,
@@ -35,8 +34,6 @@ export interface RunBatchDependencies {
   readonly clock: Clock
   /** By the operation of the line. */
   readonly run: Readonly<Record<BatchKind['operation'], RunRequest>>
-  /** Whatever belongs in the commit that ends a batch. */
-  onEnded(sql: Sql, batch: Batch): Promise<void>
 }
 
 /** `handed over`: another process goes on with it. */
@@ -259,7 +256,6 @@ export class BatchRun {
       if (end.errorFileId)
         await insertResultFile(sql, batch, { id: end.errorFileId, hasAnswers: false, bytes: errors, end })
       await expireInput(sql, batch.inputFileId, now)
-      await this.deps.onEnded(sql, batch)
     })
   }
 
