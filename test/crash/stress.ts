@@ -47,6 +47,8 @@ export interface StressResult {
 
 /** Clients at the same time. */
 const places = 60
+/** Calls that may be on their way when an event comes; the next ones begin after it has closed the gate. */
+const aheadMost = 30
 /** Share of the calls with a key; the others are sent once. */
 const keyedShare = 0.8
 /** On PostgreSQL the keys of a dead process are taken until its death is known, after 20 s. */
@@ -80,7 +82,7 @@ export async function stress(options: StressOptions): Promise<StressResult> {
   let gateway = await startCrashGateway(site)
   let next = 0
   let done = 0
-  let begunMost = 0
+  let begunMost = (plan[0]?.after ?? 1) * calls + aheadMost
   const all = Array.from({ length: calls }, (_, at) => ({ ask: askOf(at), receipts: [] }) as Call)
 
   /** Returns how to mend it. */
@@ -113,8 +115,6 @@ export async function stress(options: StressOptions): Promise<StressResult> {
     const victim = gateway
     let mend: (() => Promise<void>) | undefined
     if (store) {
-      // At least one answer is to be charged while the store is broken, however slow the machine is.
-      crashUpstream.closeGate()
       while (crashUpstream.atGate() === 0) await Bun.sleep(5)
       mend = await breakStore(victim.pid, store)
       crashUpstream.openGate()
@@ -129,16 +129,17 @@ export async function stress(options: StressOptions): Promise<StressResult> {
   }
   const trouble = async () => {
     for (const [at, one] of plan.entries()) {
-      // However fast the machine is, some calls are left for the next event.
-      begunMost = (plan[at + 1]?.after ?? 1) * calls
       while (done < one.after * calls) await Bun.sleep(20)
+      // At least one answer is to be charged while the store is broken, however slow or fast the machine is.
+      if (one.store) crashUpstream.closeGate()
+      begunMost = (plan[at + 1]?.after ?? 1) * calls + aheadMost
       await cause(one)
     }
   }
   const client = async () => {
-    for (let call = all[next++]; call; call = all[next++]) {
-      while (next > begunMost + places) await Bun.sleep(20)
-      await insist(() => gateway, call)
+    for (let at = next++; at < calls; at = next++) {
+      while (at >= begunMost) await Bun.sleep(20)
+      await insist(() => gateway, all[at] as Call)
       done++
     }
   }
