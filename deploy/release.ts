@@ -1,19 +1,40 @@
-// `npm run release [-- FOLDER]`: everything a release consists of, in one folder (deploy/build/release): the npm package, the
-// single-file program of each platform, the Helm chart, the SBOM (CycloneDX) and SHA256SUMS. It publishes nothing. Linters
-// that are installed check the deployment files; those that are not are named.
+// `npm run release [-- FOLDER] [--sign KEY]`: everything a release consists of, in one folder (deploy/build/release): the
+// npm package, the single-file program of each platform, the source, the Helm chart, the SBOM (CycloneDX), SHA256SUMS and a
+// signed statement of what it was built from. The same commit gives the same bytes, on any day and in any folder. It
+// publishes nothing. Linters that are installed check the deployment files; those that are not are named.
+// `npm run release -- --new-key FILE` makes the key that signs releases, and its public half beside it.
 
-import { mkdirSync, readdirSync, rmSync } from 'node:fs'
+import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
+import { parseArgs } from 'node:util'
 import manifest from '../package.json' with { type: 'json' }
+import {
+  hashOf,
+  keyId,
+  provenanceName,
+  renderSums,
+  type Sums,
+  signatureName,
+  signEnvelope,
+  sumsName,
+} from '../src/cli/release.ts'
+import { billOfMaterials } from './bill-of-materials.ts'
 import { compile } from './compile.ts'
 
 const root = join(import.meta.dir, '..')
-const folder = resolve(process.argv[2] ?? join(import.meta.dir, 'build/release'))
-const own = `bun-${process.platform}-${process.arch}`
+const { version } = manifest
+const own = `${process.platform}-${process.arch}`
 /** Bun fetches the runtime of another platform when it compiles for it. */
-const platforms = ['bun-linux-x64', 'bun-linux-arm64', 'bun-darwin-x64', 'bun-darwin-arm64'] as const
+const platforms = ['linux-x64', 'linux-arm64', 'darwin-x64', 'darwin-arm64'] as const
+const chart = 'deploy/helm/tollgate'
 
 const say = (line: string): void => void process.stdout.write(`${line}\n`)
+
+function fail(message: string): never {
+  process.stderr.write(`npm run release: ${message}\n`)
+  process.exit(1)
+}
 
 async function run(command: readonly string[]): Promise<string> {
   const child = Bun.spawn([...command], { cwd: root, stdout: 'pipe', stderr: 'pipe' })
@@ -22,15 +43,27 @@ async function run(command: readonly string[]): Promise<string> {
   return out
 }
 
+/** The commit that is built. Its time stands for the time of the release, so that a later build has it too. */
+interface Source {
+  readonly commit: string
+  readonly seconds: number
+}
+
+async function readSource(): Promise<Source> {
+  const [commit = '', seconds] = (await run(['git', 'log', '-1', '--format=%H %ct'])).trim().split(' ')
+  if ((await run(['git', 'status', '--porcelain', '--untracked-files=no'])) !== '')
+    fail('there are changes that are not committed, and a release is made of a commit. Commit or stash them.')
+  return { commit, seconds: Number(seconds) }
+}
+
 /** Each linter with what it checks. A finding ends the release. */
-const chart = 'deploy/helm/tollgate'
 const linters: readonly (readonly string[])[] = [
   ['hadolint', 'deploy/Dockerfile'],
   ['helm', 'lint', '--strict', chart],
   ['kubeconform', '-strict', '-summary', '-ignore-filename-pattern', 'kustomization', 'deploy/kubernetes'],
 ]
 
-async function lint(): Promise<void> {
+async function lint(folder: string): Promise<void> {
   for (const command of linters) {
     const name = command[0] ?? ''
     if (Bun.which(name) === null) say(`not checked: ${command.join(' ')} (${name} is not installed)`)
@@ -39,18 +72,45 @@ async function lint(): Promise<void> {
       say(`checked: ${command.join(' ')}`)
     }
   }
-  if (Bun.which('helm') === null) return
-  await Bun.write(join(folder, 'rendered.yaml'), await run(['helm', 'template', 'tollgate', chart]))
-  if (Bun.which('kubeconform') !== null) await run(['kubeconform', '-strict', join(folder, 'rendered.yaml')])
-  rmSync(join(folder, 'rendered.yaml'))
-  await run(['helm', 'package', chart, '--destination', folder])
+  if (Bun.which('helm') === null || Bun.which('kubeconform') === null) return
+  const rendered = join(folder, 'rendered.yaml')
+  await Bun.write(rendered, await run(['helm', 'template', 'tollgate', chart]))
+  await run(['kubeconform', '-strict', rendered])
+  rmSync(rendered)
 }
 
-async function programs(): Promise<void> {
-  for (const platform of platforms) {
-    const file = join(folder, `tollgate-${manifest.version}-${platform.slice('bun-'.length)}`)
+/** The chart as `helm package` makes it, but with the same bytes each time. */
+async function packChart(folder: string, { seconds }: Source): Promise<void> {
+  const like = ['--sort=name', '--owner=0', '--group=0', '--numeric-owner', '--mode=u=rwX,go=rX', `--mtime=@${seconds}`]
+  const archive = join(folder, `tollgate-chart-${version}.tar`)
+  await run(['tar', '--create', ...like, `--file=${archive}`, '--directory=deploy/helm', 'tollgate'])
+  await compress(archive, join(folder, `tollgate-chart-${version}.tgz`))
+}
+
+/** The source, which the image is built from, and the npm package of it: with the commit's modes of files, not the checkout's. */
+async function packSource(folder: string): Promise<void> {
+  const name = `tollgate-${version}`
+  const archive = join(folder, `${name}-source.tar`)
+  await run(['git', '-c', 'tar.umask=0022', 'archive', `--prefix=${name}/`, `--output=${archive}`, 'HEAD'])
+  await run(['tar', '--extract', '--same-permissions', `--file=${archive}`, `--directory=${folder}`])
+  // `private` keeps a checkout from being published by mistake.
+  const { private: _, ...published } = manifest
+  await Bun.write(join(folder, name, 'package.json'), `${JSON.stringify(published, null, 2)}\n`)
+  await run(['npm', 'pack', join(folder, name), '--pack-destination', folder])
+  rmSync(join(folder, name), { recursive: true })
+  await compress(archive, `${archive}.gz`)
+}
+
+async function compress(archive: string, target: string): Promise<void> {
+  await Bun.write(target, Bun.gzipSync(await Bun.file(archive).bytes(), { level: 9 }))
+  rmSync(archive)
+}
+
+async function compilePrograms(folder: string, wanted: readonly string[]): Promise<void> {
+  for (const platform of platforms.filter((each) => wanted.includes(each))) {
+    const file = join(folder, `tollgate-${version}-${platform}`)
     try {
-      await compile(file, platform === own ? undefined : platform)
+      await compile(file, platform === own ? undefined : `bun-${platform}`)
       say(`made: ${file}`)
     } catch (thrown) {
       if (platform === own) throw thrown
@@ -59,33 +119,77 @@ async function programs(): Promise<void> {
   }
 }
 
-async function checksums(): Promise<void> {
-  const lines: string[] = []
-  for (const name of readdirSync(folder).sort()) {
-    if (name === 'SHA256SUMS') continue
-    const hash = new Bun.CryptoHasher('sha256')
-    for await (const bytes of Bun.file(join(folder, name)).stream()) hash.update(bytes)
-    lines.push(`${hash.digest('hex')}  ${name}\n`)
+/** SLSA provenance, version 1: which files, and what they were made from by whom. */
+function provenance(sums: Sums, { commit }: Source, lockHash: string) {
+  return {
+    _type: 'https://in-toto.io/Statement/v1',
+    subject: [...sums].map(([name, sha256]) => ({ name, digest: { sha256 } })),
+    predicateType: 'https://slsa.dev/provenance/v1',
+    predicate: {
+      buildDefinition: {
+        buildType: 'urn:tollgate:npm-run-release',
+        externalParameters: { version, commit },
+        resolvedDependencies: [
+          { name: 'source', digest: { gitCommit: commit } },
+          { name: 'package-lock.json', digest: { sha256: lockHash } },
+        ],
+      },
+      runDetails: { builder: { id: 'urn:tollgate:maintainer' } },
+    },
   }
-  await Bun.write(join(folder, 'SHA256SUMS'), lines.join(''))
 }
 
-rmSync(folder, { recursive: true, force: true })
-mkdirSync(folder, { recursive: true })
-await lint()
-await run(['npm', 'pack', '--pack-destination', folder])
-const sbom = await run([
-  'npm',
-  'sbom',
-  '--package-lock-only',
-  '--sbom-format',
-  'cyclonedx',
-  '--omit',
-  'dev',
-  '--sbom-type',
-  'application',
-])
-await Bun.write(join(folder, `tollgate-${manifest.version}.cdx.json`), sbom)
-await programs()
-await checksums()
-say(await Bun.file(join(folder, 'SHA256SUMS')).text())
+async function sumsOf(folder: string): Promise<Sums> {
+  const names = readdirSync(folder).sort()
+  return new Map(await Promise.all(names.map(async (name) => [name, await hashOf(join(folder, name))] as const)))
+}
+
+function makeKey(file: string): void {
+  if (existsSync(file)) fail(`${file} exists. A new key makes releases that were signed with the old one unverifiable.`)
+  const { privateKey, publicKey } = generateKeyPairSync('ed25519')
+  writeFileSync(file, privateKey.export({ type: 'pkcs8', format: 'pem' }), { mode: 0o600 })
+  writeFileSync(`${file}.pub.pem`, publicKey.export({ type: 'spki', format: 'pem' }))
+  say(`${file}: keep it secret.\n${file}.pub.pem: commit it as release-key.pem. Its id is ${keyId(publicKey)}.`)
+}
+
+function readKey(file: string): KeyObject {
+  if (!existsSync(file)) fail(`there is no key ${file}. Make one: npm run release -- --new-key ${file}`)
+  const key = createPrivateKey(readFileSync(file))
+  return key.asymmetricKeyType === 'ed25519' ? key : fail(`${file} is not an Ed25519 key.`)
+}
+
+async function release(folder: string, wanted: readonly string[], key: KeyObject | undefined): Promise<void> {
+  const source = await readSource()
+  if (existsSync(folder) && readdirSync(folder).length > 0 && !existsSync(join(folder, sumsName)))
+    fail(`${folder} has other files than those of a release. Name an empty folder.`)
+  const unknown = wanted.find((each) => !platforms.some((platform) => platform === each))
+  if (unknown !== undefined) fail(`there is no program for ${unknown}. Name some of ${platforms.join(', ')}.`)
+  rmSync(folder, { recursive: true, force: true })
+  mkdirSync(folder, { recursive: true })
+  await lint(folder)
+  await packChart(folder, source)
+  await packSource(folder)
+  const bill = await billOfMaterials(new Date(source.seconds * 1000).toISOString())
+  await Bun.write(join(folder, `tollgate-${version}.cdx.json`), `${JSON.stringify(bill, null, 2)}\n`)
+  await compilePrograms(folder, wanted)
+  const sums = await sumsOf(folder)
+  const text = renderSums(sums)
+  await Bun.write(join(folder, sumsName), text)
+  say(text)
+  if (key === undefined) return say('Not signed: pass --sign KEY to sign it and to state what it was built from.')
+  const statement = provenance(sums, source, await hashOf(join(root, 'package-lock.json')))
+  await Bun.write(join(folder, provenanceName), signEnvelope(statement, key))
+  await Bun.write(join(folder, signatureName), sign(null, Buffer.from(text), key))
+  say(`Signed by the key ${keyId(createPublicKey(key))}.`)
+}
+
+const { values, positionals } = parseArgs({
+  options: { sign: { type: 'string' }, platforms: { type: 'string' }, 'new-key': { type: 'string' } },
+  allowPositionals: true,
+})
+if (values['new-key'] !== undefined) makeKey(resolve(values['new-key']))
+else {
+  const folder = resolve(positionals[0] ?? join(import.meta.dir, 'build/release'))
+  const wanted = values.platforms?.split(',').filter((each) => each !== '') ?? platforms
+  await release(folder, wanted, values.sign === undefined ? undefined : readKey(values.sign))
+}

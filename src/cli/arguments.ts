@@ -46,7 +46,6 @@ export function readArguments(args: readonly string[]): Command {
       return rest.length === 0 ? print(help) : readArguments([...rest, '--help'])
     case '--help':
     case '-h':
-    case 'version':
     case '--version':
     case '-v':
       if (rest[0] !== undefined && !asksForHelp) throw usageRefusal(`"${rest[0]}" is not understood.`, topHelp)
@@ -54,7 +53,7 @@ export function readArguments(args: readonly string[]): Command {
   }
   if (word.startsWith('--')) return { kind: 'serve', options: readServeOptions(args) }
   const nouns = commands.map((definition) => definition.words[0])
-  const [near] = nearestNames(word, new Set(['--help', 'version', '--version', 'serve', 'help', ...nouns]), 1)
+  const [near] = nearestNames(word, new Set(['--help', '--version', 'serve', 'help', ...nouns]), 1)
   throw usageRefusal(`unknown command "${word}".`, near === undefined ? topHelp : `tollgate ${near}`)
 }
 

@@ -56,10 +56,10 @@ Usage
   tollgate token          print a short-lived access token, for programs that run a command to get one
   tollgate proxy          serve the gateway on this machine for programs that cannot
   tollgate connect NAME   point claude, codex, opencode, cline and other agents at the gateway, and back
+  tollgate version        the version; verify the files of a release
   tollgate completion     print a script that completes commands and options in bash, zsh or fish
 
   tollgate NAME --help    help for one of them; ls, get, set and delete are taken for list, show, update and revoke
-  tollgate --version      the version
 
 Commands talk to a running gateway; --json prints JSON.
   TOLLGATE_URL          its address (from TOLLGATE_HOST and TOLLGATE_PORT)

@@ -2,9 +2,9 @@
 // that breaking one fails a test.
 
 import { describe, expect, test } from 'bun:test'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { createThrowAwayFolder } from '../parts/engines.ts'
+import { billOfMaterials } from '../../deploy/bill-of-materials.ts'
 
 const root = join(import.meta.dir, '../..')
 const read = (path: string): string => readFileSync(join(root, path), 'utf8')
@@ -81,33 +81,24 @@ test('P2: what CI runs publishes nothing and asks for no secret', () => {
   expect(JSON.parse(read('package.json'))).toMatchObject({ private: true })
 })
 
-interface Lock {
-  readonly packages: Readonly<Record<string, { readonly dev?: boolean; readonly devDependencies?: unknown }>>
-}
-
-/** The packages that `npm ci --omit=dev` would install. npm's own `sbom --omit=dev` also omits packages that tools share. */
-function withoutTools(folder: string): void {
-  const lock = JSON.parse(read('package-lock.json')) as Lock
-  const kept = Object.entries(lock.packages).filter(([, { dev }]) => dev !== true)
-  const packages = Object.fromEntries(kept.map(([path, each]) => [path, { ...each, devDependencies: undefined }]))
-  writeFileSync(join(folder, 'package-lock.json'), JSON.stringify({ ...lock, packages }))
-  const manifest = { ...JSON.parse(read('package.json')), devDependencies: undefined }
-  writeFileSync(join(folder, 'package.json'), JSON.stringify(manifest))
-}
+test('P2: workflows pin what they use by hash, and hold no token of a registry', () => {
+  const files = readdirSync(join(root, '.github/workflows'))
+  expect(files).toContain('release.yml')
+  for (const file of files) {
+    const text = read(`.github/workflows/${file}`)
+    const used = [...text.matchAll(/uses: (.*)/g)].map(([, action]) => action)
+    expect(used.length).toBeGreaterThan(0)
+    for (const action of used) expect(action).toMatch(/^[\w-]+\/[\w-]+@[0-9a-f]{40} # v[\d.]+$/)
+    expect(text).toMatch(/^permissions: \{/m)
+    expect(text).not.toContain('secrets.')
+  }
+})
 
 test('P4: the bill of materials names what runs, each with its version and its licence', async () => {
-  using folder = createThrowAwayFolder()
-  withoutTools(folder.path)
-  const child = Bun.spawn(['npm', 'sbom', '--sbom-format=cyclonedx', '--package-lock-only', '--offline'], {
-    cwd: folder.path,
-    stdio: ['ignore', 'pipe', 'ignore'],
-  })
-  const bill = (await child.stdout.json()) as {
-    components: { name: string; version: string; licenses?: unknown[] }[]
-  }
-  const named = bill.components.map(({ name, version }) => `${name} ${version}`)
+  const { components } = await billOfMaterials('2026-11-15T00:00:00.000Z')
+  const named = components.map(({ name, version }) => `${name} ${version}`)
   const { dependencies } = JSON.parse(read('package.json')) as { dependencies: Record<string, string> }
   for (const [name, version] of Object.entries(dependencies)) expect(named).toContain(`${name} ${version}`)
-  const unlicensed = bill.components.filter(({ licenses }) => (licenses?.length ?? 0) === 0)
+  const unlicensed = components.filter(({ licenses }) => (licenses?.length ?? 0) === 0)
   expect(unlicensed.map(({ name }) => name)).toEqual([])
 })

@@ -19,6 +19,7 @@ import { providerCommands } from './providers.ts'
 import { requestCommands } from './requests.ts'
 import { secretCommands } from './secrets.ts'
 import { signInCommands } from './sign-in.ts'
+import { versionCommand } from './version.ts'
 import { moneyCommands } from './wallet.ts'
 import { tenantCommands } from './workspaces.ts'
 
@@ -60,4 +61,5 @@ export const commands: readonly CommandDefinition[] = [
   ...signInCommands,
   connectCommand,
   completionCommand,
+  versionCommand,
 ]
