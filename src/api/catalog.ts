@@ -38,7 +38,7 @@ const over = z
   .describe('Prices of requests with more input tokens than the key says.')
 const tierSchema = z.object({ ...priceRow, over }).optional()
 
-const priceSchema = z.union([
+export const catalogPriceSchema = z.union([
   z.literal('free'),
   z.object({
     ...priceRow,
@@ -108,7 +108,7 @@ export const catalogModelSchema = z.object({
     .optional()
     .describe('When the price changed last; absent = it is the first one this gateway knows.'),
   price_version: z.string().nullable().describe('The version that charges refer to.'),
-  price: priceSchema.nullable().describe('null = unknown, and then the model cannot be called.'),
+  price: catalogPriceSchema.nullable().describe('null = unknown, and then the model cannot be called.'),
   callable: z.boolean(),
   routes: z.array(routeSchema),
   fallbacks: z
@@ -197,7 +197,7 @@ export const priceListSchema = z.object({
   name: z.string(),
   markup_percent: z.string().describe('Over the price of the catalog; negative = a discount.'),
   prices: z
-    .record(z.string(), priceSchema)
+    .record(z.string(), catalogPriceSchema)
     .describe('By model id: explicit prices, which the markup does not change. Set them with the price of a model.'),
   workspaces: z.int().describe('How many workspaces pay by it.'),
   set_at: time,
@@ -209,14 +209,14 @@ const pricedModelsSchema = priceListSchema.extend({
       z.object({
         model: z.string(),
         name: z.string(),
-        catalog_price: priceSchema,
-        price: priceSchema.describe('What workspaces with this list pay.'),
+        catalog_price: catalogPriceSchema,
+        price: catalogPriceSchema.describe('What workspaces with this list pay.'),
         is_explicit: z.boolean().describe('Set for this list; otherwise the catalog price and the markup.'),
         routes: z.array(
           z.object({
             provider: z.string(),
             upstream_model: z.string(),
-            cost: priceSchema.nullable().describe('What its provider charges the operator; null = unknown.'),
+            cost: catalogPriceSchema.nullable().describe('What its provider charges the operator; null = unknown.'),
           }),
         ),
       }),

@@ -57,6 +57,15 @@ test('operation ids are unique, and every reference leads somewhere', () => {
   expect(everyObject(document).filter((value) => '$id' in value || '$schema' in value || '$defs' in value)).toEqual([])
 })
 
+test('every body and every answer has a schema, also one that operations share', () => {
+  const without = operations.flatMap(({ path, method, operation }) => {
+    const { requestBody, responses } = operation as { requestBody?: Json; responses: Record<string, Json> }
+    const contents = [requestBody, ...Object.values(responses)].flatMap((each) => Object.values(each?.content ?? {}))
+    return contents.every((content) => isObject(content.schema)) ? [] : [`${method} ${path}`]
+  })
+  expect(without).toEqual([])
+})
+
 test('every name in a path is a required parameter, and POST alone takes a key', () => {
   for (const { path, method, operation } of operations) {
     const parameters = operation.parameters as Json[]

@@ -3,7 +3,7 @@
 import { z } from 'zod'
 import { modelEntrySchema } from '../catalog/entry.ts'
 import { alertRuleSchema } from './alerts.ts'
-import { catalogModelSchema, priceListSchema } from './catalog.ts'
+import { catalogModelSchema, catalogPriceSchema, priceListSchema } from './catalog.ts'
 import { limitsField } from './fields.ts'
 import { groupSchema } from './groups.ts'
 import type { Operation } from './operation.ts'
@@ -56,6 +56,7 @@ const named: Readonly<Record<string, z.ZodType>> = {
   Request: requestSchema,
   ExplainedRequest: explainedRequestSchema,
   CatalogModel: catalogModelSchema,
+  CatalogPrice: catalogPriceSchema,
   PriceList: priceListSchema,
   AlertRule: alertRuleSchema,
   Error: errorSchema,
@@ -82,36 +83,40 @@ export function openApiDocument(operations: readonly Operation[], version: strin
     paths,
     components: {
       securitySchemes: { managementToken: { type: 'http', scheme: 'bearer', description: 'The management token.' } },
-      schemas: Object.fromEntries(Object.keys(named).map((name) => [name, schemas.get(name)])),
+      schemas: Object.fromEntries(Object.entries(named).map(([name, schema]) => [name, schemas.get(schema)])),
     },
   }
 }
 
-/** All at once, so that named schemas become references wherever they are used. */
-function jsonSchemas(operations: readonly Operation[]): ReadonlyMap<string, unknown> {
-  const registry = z.registry<{ id: string }>()
-  for (const [id, schema] of Object.entries(named)) registry.add(schema, { id })
-  for (const { name: id, body, answer } of operations) {
-    if (body && !registry.has(body)) registry.add(body, { id: `${id} body` })
-    if (answer && !registry.has(answer)) registry.add(answer, { id: `${id} answer` })
+/** All at once, so that named schemas become references wherever they are used. Operations may share one. */
+function jsonSchemas(operations: readonly Operation[]): ReadonlyMap<z.ZodType, unknown> {
+  const ids = new Map<z.ZodType, string>(Object.entries(named).map(([id, schema]) => [schema, id]))
+  for (const { name, body, answer } of operations) {
+    if (body && !ids.has(body)) ids.set(body, `${name} body`)
+    if (answer && !ids.has(answer)) ids.set(answer, `${name} answer`)
   }
+  const registry = z.registry<{ id: string }>()
+  for (const [schema, id] of ids) registry.add(schema, { id })
   // As input: a body is described before it is converted, and answers may get more members later.
   const { schemas } = z.toJSONSchema(registry, { io: 'input', uri: refOf })
   return new Map(
-    Object.entries(schemas).map(([id, { $schema: _dialect, $id: _address, ...schema }]) => [id, schema] as const),
+    [...ids].map(([schema, id]) => {
+      const { $schema: _dialect, $id: _address, ...written } = schemas[id] ?? {}
+      return [schema, written] as const
+    }),
   )
 }
 
-function describe(row: Operation, schemas: ReadonlyMap<string, unknown>): Json {
-  const schemaOf = (schema: z.ZodType, id: string) => {
+function describe(row: Operation, schemas: ReadonlyMap<z.ZodType, unknown>): Json {
+  const schemaOf = (schema: z.ZodType) => {
     const name = Object.keys(named).find((known) => named[known] === schema)
-    return name === undefined ? schemas.get(id) : { $ref: refOf(name) }
+    return name === undefined ? schemas.get(schema) : { $ref: refOf(name) }
   }
   const json = (schema: unknown, example?: unknown) => ({
     'application/json': { schema, ...(example === undefined ? {} : { example }) },
   })
   const { name: id, body, answer, status } = row
-  const answered = answer && schemaOf(answer, `${id} answer`)
+  const answered = answer && schemaOf(answer)
   const success = {
     description: successWords[status],
     ...(answered
@@ -130,7 +135,7 @@ function describe(row: Operation, schemas: ReadonlyMap<string, unknown>): Json {
       ? {
           requestBody: {
             required: !body.safeParse({}).success,
-            content: json(schemaOf(body, `${id} body`), row.example),
+            content: json(schemaOf(body), row.example),
           },
         }
       : {}),
