@@ -376,7 +376,7 @@ function limitAlert(
   const title = scopeTitle(scope, subject.name) || `The ${kind} "${name}"${scope.models ? ` with ${scope.models}` : ''}`
   const of = whole || scope.kind === 'all' ? 'its limit' : `its limit in the ${kind} "${name}"`
   const per = rolling === undefined ? `a ${period}` : `in any ${window}`
-  const ending = rolling === undefined ? ` It resets at ${resets}.` : ''
+  const ending = rolling === undefined ? ` It resets on ${resets.slice(0, 10)}, ${resets.slice(11, 16)} UTC.` : ''
   const which = whole
     ? {}
     : { subject: subjectText(subject), ...(scope.models !== undefined && { models: scope.models }) }

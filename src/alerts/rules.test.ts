@@ -167,6 +167,9 @@ forEachEngine((engine) => {
     const reached = async () =>
       (await messages(management, id)).map((text) => text.replace(/ It resets.*/, '')).reverse()
     expect(await reached()).toEqual(['The key "two" has spent $8.00 of its limit of $10.00 a month (75 %).'])
+    const now = new Date(clock.now())
+    const next = new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1)).toISOString().slice(0, 10)
+    expect((await messages(management, id))[0]).toEndWith(` It resets on ${next}, 00:00 UTC.`)
     await spend(one.id, 8n * dollar - 1n)
     await detect(management)
     await spend(one.id, 8n * dollar)

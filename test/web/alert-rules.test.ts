@@ -34,9 +34,9 @@ test('alerts: an alert at 80 % of one key, with a wrong percentage and a strange
   await dialog.getByLabel('Further e-mail addresses').fill('eve@elsewhere.example')
   await dialog.getByRole('button', { name: 'Create rule' }).click()
   await page.waitForSelector(
-    'dialog .field-error:text-is("Percent of the limit or the bill must be a whole number from 1 to 100.")',
+    'dialog .field-error:text-is("Percent of the limit must be a whole number from 1 to 100.")',
   )
-  expect(await page.evaluate('document.activeElement.labels[0].textContent')).toBe('Percent of the limit or the bill')
+  expect(await page.evaluate('document.activeElement.labels[0].textContent')).toBe('Percent of the limit')
   await dialog.getByLabel('Percent of the limit').fill('80 %')
   expect(await errorsIn(page)).toEqual([])
   await dialog.getByRole('button', { name: 'Create rule' }).click()

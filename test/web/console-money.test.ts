@@ -271,6 +271,10 @@ test('a month begins and ends in UTC, and the forecast adds the rest of it at th
 browserTest('the margin by day is in the order of time and adds up to the database', async () => {
   const { page, close } = await harness.signIn(`/console/${tenants.globex.id}/margin?range=7d`)
   await page.locator('.usage-chart canvas').waitFor()
+  const colors = await page.evaluate(
+    `[...document.querySelectorAll('.chart li')].map((each) => getComputedStyle(each, '::before').backgroundColor)`,
+  )
+  expect(new Set(colors as string[]).size).toBe(2)
   const rows = await page.locator('table:has(caption:has-text("Margin by day")) tbody tr').all()
   const shown = await Promise.all(
     rows.map(async (row) => ({

@@ -69,7 +69,7 @@ export function ComparePage({ entries: initial, state, sample, today, viewer }: 
     )
   }
   const columns = entries.map((entry) => ({
-    label: entry.id,
+    label: entry.name,
     head: (
       <>
         <a href={modelPath(entry.id)}>{entry.name}</a>

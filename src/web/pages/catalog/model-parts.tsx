@@ -13,7 +13,7 @@ import {
   type RouteDay,
 } from '../../catalog/entry.ts'
 import { tagName } from '../../catalog/facets.ts'
-import { countOf, percentText, shortMs, spanText } from '../../catalog/format.ts'
+import { countOf, exactCount, percentText, shortMs, spanText } from '../../catalog/format.ts'
 import { busiestFigures, hasEnoughSamples, missingFigureText } from '../../catalog/status.ts'
 import { Amount } from '../components.tsx'
 import { amountColumn, type Column } from '../table.tsx'
@@ -115,7 +115,7 @@ interface BusiestProps {
 export function Busiest({ entry, kind, isShort = false }: BusiestProps) {
   const unit = kind === 'first_event_ms' ? 'time' : 'tokens'
   const figures = busiestFigures(entry.routes, kind)
-  if (isShort && !hasEnoughSamples(figures)) {
+  if (isShort && (isSandbox(entry) || !hasEnoughSamples(figures))) {
     const text = missingFigureText(figures, isSandbox(entry))
     return (
       <span class="muted" role="img" aria-label={text} title={text}>
@@ -134,7 +134,7 @@ export interface MeasuredProps {
 
 /** A median with its sample size; without enough samples, why there is no number. */
 export function Measured({ figures, unit, isSandbox: isUnmeasured }: MeasuredProps) {
-  if (!hasEnoughSamples(figures)) {
+  if (isUnmeasured || !hasEnoughSamples(figures)) {
     return (
       <span
         class="muted missing"
@@ -144,7 +144,7 @@ export function Measured({ figures, unit, isSandbox: isUnmeasured }: MeasuredPro
       </span>
     )
   }
-  const text = (value: number) => (unit === 'time' ? shortMs(value) : `${value}/s`)
+  const text = (value: number) => (unit === 'time' ? shortMs(value) : `${exactCount(value)}/s`)
   return (
     <span class="measured" title={`Median; p95 is ${text(figures.p95)}. Measured by this gateway.`}>
       <span class="value">{text(figures.p50)}</span>

@@ -141,7 +141,7 @@ const installationKinds = [
 function RuleDialog({ workspace, rule, scopes, webhooks, onDone }: RuleDialogProps) {
   const kinds = workspace ? workspaceKinds : installationKinds
   const roles = workspace ? (['admin', 'viewer'] as const) : (['operator'] as const)
-  const place = workspace ? `for ${workspace.name}` : 'for all workspaces'
+  const place = workspace ? `for workspace ${workspace.name}` : 'for all workspaces'
   return (
     <FormDialog
       title={rule ? 'Change the rule' : `New rule ${place}`}
@@ -173,7 +173,7 @@ function RuleDialog({ workspace, rule, scopes, webhooks, onDone }: RuleDialogPro
         },
         {
           name: 'percents',
-          label: 'Percent of the limit or the bill',
+          label: workspace ? 'Percent of the limit' : 'Percent of the limit or the bill',
           hint: 'Whole numbers from 1 to 100. Of those that are reached, the highest one raises the alert.',
           attributes: {
             required: true,

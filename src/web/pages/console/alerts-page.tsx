@@ -243,7 +243,7 @@ function WebhookDialog({ workspace, onDone }: ReceiversProps & { onDone(): void 
   const { open } = useOverlay()
   return (
     <FormDialog
-      title={workspace ? `New webhook for ${workspace.name}` : 'New webhook for all workspaces'}
+      title={workspace ? `New webhook for workspace ${workspace.name}` : 'New webhook for all workspaces'}
       label="Create webhook"
       rows={[
         { name: 'url', label: 'URL', isRequired: true, attributes: { type: 'url', placeholder: 'https://' } },

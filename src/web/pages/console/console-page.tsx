@@ -97,7 +97,7 @@ const sections: Readonly<Record<SectionName, Section>> = {
     View: ofWorkspaces(ProjectsView),
   },
   wallet: {
-    intro: 'The workspace’s prepaid balance, exact to a billionth of a dollar. Requests are charged as they finish.',
+    intro: 'Prepaid balance, exact to a billionth of a dollar. Requests are charged as they finish.',
     View: ofWorkspaces(BillingView),
   },
   providers: {

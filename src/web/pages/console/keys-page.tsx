@@ -217,7 +217,7 @@ export function KeysView({ workspaceId, address }: WorkspacesData) {
               <Field
                 label="Find a key"
                 value={filters.q}
-                attributes={{ type: 'search', placeholder: 'Name, project or last characters' }}
+                attributes={{ type: 'search', placeholder: 'Name or project' }}
                 onChange={(q) => change({ q }, 'typing')}
               />
               <Field
@@ -292,7 +292,7 @@ export const keyColumns: readonly Column<Row>[] = [
     show: ({ apiKey }) => <span class="row-name">{apiKey.name}</span>,
     note: ({ apiKey, project }) => (
       <>
-        <code class="nowrap">…{apiKey.last4}</code> in {project?.name ?? 'a deleted project'}
+        {apiKey.last4 !== '' && <code class="nowrap">…{apiKey.last4}</code>} in {project?.name ?? 'a deleted project'}
       </>
     ),
   },
@@ -611,7 +611,7 @@ function KeyFacts({ apiKey, project, workspace }: KeyOwners) {
     <Facts
       facts={[
         ['Status', <KeyStatus key="status" apiKey={apiKey} project={project} workspace={workspace} />],
-        ['Secret', <code key="secret">sk-tg-…{last4}</code>],
+        ['Secret', last4 === '' ? 'none: used by signing in' : <code key="secret">sk-tg-…{last4}</code>],
         [
           'Last used',
           <>

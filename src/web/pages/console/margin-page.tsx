@@ -115,13 +115,9 @@ function MarginChart({ margin: { from, to, groups } }: { readonly margin: Margin
     navigate(withQuery('/console/requests', { from: isoTime(start), to: isoTime(start + dayMs) }))
   return (
     <figure class="chart card stack">
-      <ul class="plain row legend">
-        <li class="series-1">
-          <span>Charged</span>
-        </li>
-        <li class="series-2">
-          <span>Provider cost</span>
-        </li>
+      <ul class="plain row">
+        <li class="series-name series-1">Charged</li>
+        <li class="series-name series-2">Provider cost</li>
       </ul>
       <div class="small-chart">
         <UsageChart

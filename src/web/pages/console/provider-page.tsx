@@ -189,7 +189,7 @@ function RotateDialog({ id, provider, entry, file, onDone }: RotateProps) {
         <div class="form">
           <p>
             The gateway reads this key from {place}, which it cannot change. Create a new key at the provider, put it
-            there, and restart the gateway. Delete the old key once a test passes.
+            there, and restart the gateway. Test it here, and delete the old key at the provider once the test passes.
           </p>
         </div>
       </Dialog>

@@ -106,7 +106,7 @@ function Details({ request }: { readonly request: RequestDetails }) {
         </ol>
       </Card>
       {messages.length > 0 && (
-        <Card title="Warnings">
+        <Card title={warnings.length > 0 ? 'Warnings' : 'Notes'}>
           <ul>
             {messages.map((text) => (
               <li key={text}>

@@ -80,7 +80,7 @@ export function UsageChart(props: UsageChartProps) {
           {isPartial(props, start) && <small class="muted">partial interval</small>}
           <ul class="plain">
             {isStacked && series.length > 1 && (
-              <li class="series-total">
+              <li>
                 <span>Total</span>{' '}
                 <b>{props.text(series.reduce((sum, { values }) => sum + (values[at.index] ?? 0), 0))}</b>
               </li>
@@ -88,13 +88,14 @@ export function UsageChart(props: UsageChartProps) {
             {series.map(({ label, values, color }, place) => {
               const value = values[at.index]
               return value === null || value === undefined || (value === 0 && isStacked) ? null : (
-                <li key={label} class={`series-${color?.slice(2) ?? colorOf(place, label)}`}>
-                  <span>{label}</span> <b>{props.text(value)}</b>
+                <li key={label}>
+                  <span class={`series-name series-${color?.slice(2) ?? colorOf(place, label)}`}>{label}</span>{' '}
+                  <b>{props.text(value)}</b>
                 </li>
               )
             })}
             {before?.[at.index] != null && (
-              <li class="series-before">
+              <li>
                 <span>{props.beforeName}</span> <b>{props.text(before[at.index] ?? 0)}</b>
               </li>
             )}

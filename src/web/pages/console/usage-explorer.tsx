@@ -321,7 +321,7 @@ function SeriesTable({ usage, group, filter: shared }: Pick<UsageExplorerProps, 
   return (
     <div class="table-box">
       <DataTable
-        class="data-table summary-table"
+        class="data-table summary-table usage-table"
         caption={`Usage by ${label.toLowerCase()}, highest spend first`}
         columns={[first, ...seriesColumns]}
         rows={usage.series.map((row, place) => ({ ...row, color: colorOf(place, nameOf(row, group)) }))}
