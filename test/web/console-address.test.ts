@@ -2,7 +2,7 @@
 // the pages lead somewhere.
 
 import { afterAll, expect, test } from 'bun:test'
-import { browserTest, openBrowser, openPage } from '../parts/browser.ts'
+import { browserTest, openPage } from '../parts/browser.ts'
 import { startConsole } from './console-harness.ts'
 
 const harness = await startConsole()
@@ -95,8 +95,7 @@ test('a browser gets pages for unknown addresses and documentation, a program ge
 })
 
 browserTest('the documentation is searched by keyboard, and without scripts', async () => {
-  const browser = await openBrowser()
-  const { page, reports, close } = await openPage(browser, `${gateway.url}/docs/api`)
+  const { page, reports, close } = await openPage(harness.browser, `${gateway.url}/docs/api`)
   await page.keyboard.press('/')
   await page.keyboard.type('post projects/{id}/keys')
   await page.keyboard.press('Enter')
@@ -109,13 +108,12 @@ browserTest('the documentation is searched by keyboard, and without scripts', as
   await page.waitForSelector('details[open] > summary:has-text("POST /api/projects/{id}/keys")')
   expect(reports).toEqual([])
   await close()
-  const plain = await openPage(browser, `${gateway.url}/docs`, { javaScriptEnabled: false })
+  const plain = await openPage(harness.browser, `${gateway.url}/docs`, { javaScriptEnabled: false })
   await plain.page.getByRole('searchbox').fill('insufficient_balance')
   await plain.page.getByRole('button', { name: 'Search' }).click()
   await plain.page.locator('.docs-results a').first().click()
   expect(plain.page.url()).toBe(`${gateway.url}/docs/errors#insufficient_balance`)
   await plain.close()
-  await browser?.close()
 })
 
 test('answers of the management API are closed to browsers and compressed, and console pages are not stored', async () => {
