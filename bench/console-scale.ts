@@ -1,7 +1,8 @@
 // How long the gateway takes for what each page asks of it, with a small log and with a large one, on both engines: the
 // pages must not become slow with success. Two gateways are asked in turns, so that the machine's moods meet both; and both
-// logs are made so that every list fills its page, because an empty list is no measure for a full one. Then the documents of
-// all pages, and how many elements they have once they are loaded in a browser. Both gateways have many models in their file.
+// logs are made so that every list fills its page, because an empty list is no measure for a full one. Then all pages
+// in a browser, also with the widest choices that they offer: their documents, the calls that they make, and how many elements
+// they have. Both gateways have many models in their file, and requests for all of them.
 
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -13,7 +14,7 @@ import { refuseOptions, scriptOptions } from '../test/parts/script-options.ts'
 import { allPages, type ListedPage } from '../test/web/all-pages.ts'
 import { benchPriceList, type PageCalls, pageCalls, pageLength } from './console-calls.ts'
 import { type Launched, launch } from './contenders/launch.ts'
-import { seededModel, seedLog, type Tenant } from './seed-log.ts'
+import { exampleModel, seededModel, seedLog, type Tenant } from './seed-log.ts'
 import { median } from './statistics.ts'
 
 const usage = `npm run bench:console-scale -- [options]
@@ -49,8 +50,15 @@ interface Measured {
 interface DocumentMeasure {
   readonly name: string
   readonly ms: number
-  /** undefined = there is no browser. */
-  readonly elements: number | undefined
+  /** The slowest of the calls that the page makes in a browser; undefined = it makes none. */
+  readonly slowest: CallMeasure | undefined
+  readonly calls: number
+  readonly elements: number
+}
+
+interface CallMeasure {
+  readonly path: string
+  readonly ms: number
 }
 
 interface Timing {
@@ -86,9 +94,12 @@ async function main(): Promise<number> {
     }
     const { timings, documents } = await measureEngine(engine, { requests, rounds, models })
     console.log(`\n${engine}, medians of ${rounds} rounds in turns, milliseconds\n\n${table(timings, requests)}`)
-    console.log(`\n${engine}, documents with the large log and ${models} models\n\n${documentTable(documents)}`)
-    isSlow ||= timings.some((timing) => isTooSlow(timing, requests)) || documents.some(isTooLarge)
-    isUnfair ||= timings.some(({ smallRows, largeRows }) => smallRows !== largeRows)
+    console.log(
+      `\n${engine}, documents with the large log and ${models} models\n\n${documentTable(documents, requests)}`,
+    )
+    isSlow ||=
+      timings.some((timing) => isTooSlow(timing, requests)) || documents.some((each) => isTooLarge(each, requests))
+    isUnfair ||= timings.some(isUnequal)
   }
   if (isUnfair) console.log('\nsome page shows more of one log than of the other, which makes its ratio worthless')
   console.log(isSlow ? '\nsome page is too slow with the large log' : '\nevery page stays within bounds')
@@ -157,6 +168,7 @@ async function openGate({ folder, name, url, requests, models }: GatePlan): Prom
     dataFolder,
     tenants,
     requests,
+    models,
     // A small ledger has as many, so that both have a second page.
     transfers: Math.max(Math.min(requests, smallRequests), Math.floor(requests / 10)),
     // A second page follows, so that there is something to stop at.
@@ -196,9 +208,38 @@ async function listPages(read: (path: string) => Promise<any>, tenant: Tenant | 
     newWorkspaceId: workspaceId,
   }
   const left = ['first-run', 'sign-in', 'not-found']
-  return allPages(things)
+  const pages = allPages(things)
     .filter(({ name, needsAccount }) => !needsAccount && !left.includes(name) && !name.startsWith('docs'))
     .map((page) => (page.name === 'provider' ? { ...page, path: page.path.replace('sandbox', 'acme') } : page))
+  const byName = new Map(pages.map((page) => [page.name, page]))
+  const chosen = choices(tenant).map(([name, path]): ListedPage => {
+    const ready = byName.get(name.split(',')[0] ?? '')?.ready
+    if (ready === undefined) throw new Error(`there is no page ${name}`)
+    return { name, path: `/console/all/${path}`, ready }
+  })
+  return [...pages, ...chosen]
+}
+
+/** The most that can be chosen on pages that sum up or search the log: name and address. */
+function choices({ keyId, projectId }: Tenant): readonly (readonly [string, string])[] {
+  const all = 'range=30d'
+  const groups = [
+    ...['model', 'person', 'key', 'project', 'provider', 'route', 'agent', 'session', 'user', 'tag:team', 'cause'],
+    'workspace',
+  ]
+  const filters = [
+    ...['tag=team=3', 'user=user-7', `session=${keyId}-0`, 'agent=codex', 'provider=bolt', 'outcome=ok'],
+    ...['cause=provider_throttled', `project=${projectId}`, `key=${keyId}&model=${seededModel(exampleModel)}`],
+  ]
+  return [
+    ...groups.map((group) => [`usage, by ${group}`, `usage?${all}&group=${group}`] as const),
+    ['usage, by model, of a key', `usage?${all}&group=model&key=${keyId}`],
+    ['usage, by tag:team, of a project', `usage?${all}&group=tag:team&project=${projectId}`],
+    ...['cost', 'total_ms'].map((sort) => [`requests, by ${sort}`, `requests?${all}&sort=${sort}`] as const),
+    ...filters.map((filter) => [`requests, ${filter.split('=')[0]}`, `requests?${all}&${filter}`] as const),
+    ['providers, 30 days', 'providers?period=30d'],
+    ...['model', 'route'].map((by) => [`margin, by ${by}`, `margin?range=90d&by=${by}`] as const),
+  ]
 }
 
 async function makeTenants(port: number, token: string): Promise<readonly Tenant[]> {
@@ -256,62 +297,89 @@ async function ask(small: Gate, large: Gate, rounds: number): Promise<readonly T
   return timings
 }
 
-/** Documents as a signed-in operator gets them, with their first answers; and their elements once a browser has the rest. */
+/** Documents as a signed-in operator gets them, with their first answers, and what a browser then asks for and shows. */
 async function measureDocuments(
   { launched, listed, token }: Gate,
   rounds: number,
 ): Promise<readonly DocumentMeasure[]> {
   const address = `http://127.0.0.1:${launched.port}`
-  const headers = { origin: address, 'sec-fetch-site': 'same-origin', 'content-type': 'application/json' }
-  const signedIn = await fetch(`${address}/console/session`, {
-    method: 'POST',
-    headers,
-    body: JSON.stringify({ token }),
-  })
-  const cookie = signedIn.headers.get('set-cookie')?.split(';')[0] ?? ''
+  const cookie = await signIn(address, token)
   const [name = '', value = ''] = cookie.split('=')
   const browser = await openBrowser()
-  const context = browser && (await openContext(browser, { reducedMotion: 'reduce' }))
-  await context?.addCookies([{ name, value, url: address }])
-  const page = await context?.newPage()
-  const measured: DocumentMeasure[] = []
   try {
+    const context = await openContext(browser, { reducedMotion: 'reduce' })
+    await context.addCookies([{ name, value, url: address }])
+    const page = await context.newPage()
+    let asked = new Set<string>()
+    page.on('request', (request) => {
+      const isRead = request.method() === 'GET' && ['fetch', 'xhr'].includes(request.resourceType())
+      if (isRead && !request.url().endsWith('/events')) asked.add(request.url().slice(address.length))
+    })
+    const measured: DocumentMeasure[] = []
     for (const { name: shown, path, ready } of listed) {
       progress(`asking for the document of ${shown}`)
-      const taken: number[] = []
-      for (let round = -2; round < rounds; round++) {
-        const before = systemClock.monotonicMs()
-        const response = await fetch(address + path, { headers: { cookie } })
-        await response.text()
-        if (!response.ok) throw new Error(`${path}: ${response.status}`)
-        if (round >= 0) taken.push(systemClock.monotonicMs() - before)
-      }
-      await page?.goto(address + path)
-      await page?.waitForSelector(ready)
-      await page?.waitForSelector(':is(.loading, .skeleton)', { state: 'detached' })
-      measured.push({ name: shown, ms: median(taken), elements: await page?.locator('*').count() })
+      asked = new Set()
+      await page.goto(address + path)
+      await page.waitForSelector(ready)
+      await page.waitForSelector(':is(.loading, .skeleton)', { state: 'detached' })
+      const elements = await page.locator('*').count()
+      const calls: CallMeasure[] = []
+      for (const each of asked) calls.push({ path: each, ms: await measureRead(address + each, cookie, rounds) })
+      const slowest = calls.toSorted((a, b) => b.ms - a.ms)[0]
+      const ms = await measureRead(address + path, cookie, rounds)
+      measured.push({ name: shown, ms, slowest, calls: calls.length, elements })
     }
+    return measured
   } finally {
     await browser?.close()
   }
-  return measured
 }
 
-function isTooLarge({ ms, elements = 0 }: DocumentMeasure): boolean {
-  return ms > documentMsMax || elements > elementsMax
+async function signIn(address: string, token: string): Promise<string> {
+  const headers = { origin: address, 'sec-fetch-site': 'same-origin', 'content-type': 'application/json' }
+  const body = JSON.stringify({ token })
+  const response = await fetch(`${address}/console/session`, { method: 'POST', headers, body })
+  return response.headers.get('set-cookie')?.split(';')[0] ?? ''
 }
 
-function documentTable(documents: readonly DocumentMeasure[]): string {
+/** The median of its rounds in milliseconds. */
+async function measureRead(url: string, cookie: string, rounds: number): Promise<number> {
+  const taken: number[] = []
+  for (let round = -1; round < rounds; round++) {
+    const before = systemClock.monotonicMs()
+    const response = await fetch(url, { headers: { cookie } })
+    await response.text()
+    if (!response.ok) throw new Error(`${url}: ${response.status}`)
+    if (round >= 0) taken.push(systemClock.monotonicMs() - before)
+  }
+  return median(taken)
+}
+
+function isTooLarge({ ms, slowest, elements }: DocumentMeasure, requests: number): boolean {
+  return ms > documentMsMax || (slowest?.ms ?? 0) > callMsOf(requests) || elements > elementsMax
+}
+
+function documentTable(documents: readonly DocumentMeasure[], requests: number): string {
   const lines = documents.map((each) => {
-    const { name, ms, elements = 'no browser' } = each
-    return `| ${name} | ${ms.toFixed(1)} | ${elements}${isTooLarge(each) ? ' (!)' : ''} |`
+    const { name, ms, slowest, calls, elements } = each
+    const call = slowest ? `${slowest.ms.toFixed(1)} | \`${slowest.path.split('?')[0]}\`` : ' | '
+    return `| ${name} | ${ms.toFixed(1)} | ${calls} | ${call} | ${elements}${isTooLarge(each, requests) ? ' (!)' : ''} |`
   })
-  return ['| document | ms | elements |', '|---|---|---|', ...lines].join('\n')
+  const head = '| document | ms | calls | ms of the slowest | its path | elements |'
+  return [head, '|---|---|---|---|---|---|', ...lines].join('\n')
 }
+
+/** What a call may take that sums up the log. */
+const callMsOf = (requests: number): number => callMsMax * Math.max(1, requests / 100_000)
 
 function isTooSlow({ smallMs, largeMs, slowestMs, readsLog }: Timing, requests: number): boolean {
-  if (readsLog) return slowestMs > callMsMax * Math.max(1, requests / 100_000)
+  if (readsLog) return slowestMs > callMsOf(requests)
   return slowestMs > callMsMax || largeMs > ratioMax * smallMs
+}
+
+/** Of a page that is judged by its ratio. */
+function isUnequal({ readsLog, smallRows, largeRows }: Timing): boolean {
+  return !readsLog && smallRows !== largeRows
 }
 
 function rowsOf(answer: unknown): number {
@@ -322,7 +390,7 @@ function rowsOf(answer: unknown): number {
 function table(timings: readonly Timing[], requests: number): string {
   const lines = timings.map((timing) => {
     const { page, smallMs, largeMs, slowestMs, smallRows, largeRows } = timing
-    const rows = smallRows === largeRows ? String(smallRows) : `${smallRows} and ${largeRows} (!)`
+    const rows = isUnequal(timing) ? `${smallRows} and ${largeRows} (!)` : String(largeRows)
     const times = `${(largeMs / smallMs).toFixed(1)}${isTooSlow(timing, requests) ? ' (!)' : ''}`
     return `| ${page} | ${rows} | ${smallMs.toFixed(1)} | ${largeMs.toFixed(1)} | ${slowestMs.toFixed(1)} | ${times} |`
   })

@@ -148,7 +148,7 @@ function requestRow(id: string, startedAt: number, at: number, seed: Seed): Requ
     client: 'seed/1.0',
     session: `${keyId}-${hours}`,
     agent: agents[scattered(hours, agents.length, 10)] ?? null,
-    end_user: null,
+    end_user: `user-${scattered(at, 500, 11)}`,
     tags: `team=${scattered(at, 8, 7)}`,
     details: JSON.stringify({ candidates: [candidate] }),
     held: charge,
