@@ -9,8 +9,18 @@ import { type AnswerOf, callApi, type ItemOf, withQuery } from '../api.ts'
 import { Amount, Percent } from '../components.tsx'
 import { Field } from '../form.tsx'
 import { useAddressQuery, useApi, useList } from '../hooks.ts'
-import { amountColumn, type Column, DataTable } from '../table.tsx'
-import { actionsColumn, Card, emptyState, ListView, LongRead, QueryView, Section, Tiles } from './components.tsx'
+import { amountColumn, type Column } from '../table.tsx'
+import {
+  actionsColumn,
+  Card,
+  emptyState,
+  ListView,
+  LongRead,
+  LongTable,
+  QueryView,
+  Section,
+  Tiles,
+} from './components.tsx'
 import { useWorkspaces } from './context.tsx'
 import { dayMs, marginRanges } from './figures.ts'
 import { navigate, useConsolePath } from './navigation.ts'
@@ -21,6 +31,9 @@ import { axisText, metricText, startsOf } from './usage-explorer.tsx'
 type Margin = AnswerOf<'getMargin'>
 type Group = Margin['groups'][number]
 type PriceList = ItemOf<'listPriceLists'>
+
+/** A quarter of a year by the day. */
+const groupsListed = 100
 
 const groupings = ['day', 'workspace', 'model', 'provider', 'route'].map((value) => ({
   value,
@@ -87,7 +100,10 @@ function Report({ margin, by }: { readonly margin: Margin; readonly by: string }
       )}
       {by === 'day' && groups.length > 0 && <MarginChart margin={margin} />}
       <div class="table-box">
-        <DataTable
+        <LongTable
+          key={by}
+          what={`${by}s`}
+          listed={groupsListed}
           class="data-table summary-table"
           caption={`Margin by ${by}, ${by === 'day' ? 'newest' : 'most expensive'} first`}
           columns={marginColumns(by)}
