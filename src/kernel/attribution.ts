@@ -18,10 +18,6 @@ export interface AttributionFilters {
   readonly tag?: string
 }
 
-export function hasAttributionFilter({ session, agent, endUser, tag }: AttributionFilters): boolean {
-  return (session ?? agent ?? endUser ?? tag) !== undefined
-}
-
 export function passesAttribution(of: Attribution, { session, agent, endUser, tag }: AttributionFilters): boolean {
   return (
     (session === undefined || of.session === session) &&

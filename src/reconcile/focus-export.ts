@@ -116,7 +116,7 @@ async function* readParts(
     upstream_cost, price_version, cost_version, usage, total_ms`
   const end =
     content === 'charges' ? ' AND charge IS NOT NULL' : ' AND (upstream_cost IS NOT NULL OR failed_cost IS NOT NULL)'
-  for await (const rows of readPortions<Row>(database, { from: from - requestMaxMs, to }, select, end)) {
+  for await (const rows of readPortions<Row>(database, { from: from - requestMaxMs, to }, select, [end])) {
     const parts: Part[] = []
     for (const row of rows) {
       if (!isWithin(Number(row.started_at + row.total_ms))) continue

@@ -98,7 +98,7 @@ export async function readRecorded(
     estimated, cost_version`
   // Attempts at other providers than the last one are in the details.
   const end = ` AND (provider = '${provider}' OR failed_cost IS NOT NULL)`
-  for await (const rows of readPortions<Row>(database, period, select, end)) {
+  for await (const rows of readPortions<Row>(database, period, select, [end])) {
     for (const row of rows) {
       const { cost_version: version } = row
       if (version !== null && version !== ownCost && !prices.has(version)) {

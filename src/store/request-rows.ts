@@ -163,12 +163,16 @@ export function addFigures(sum: Figures, more: Figures, sign: 1n | -1n = 1n): vo
   sum.outputTokens += sign * more.outputTokens
   sum.charge += sign * more.charge
   sum.cacheSaved += sign * more.cacheSaved
-  for (const [index, count] of more.firstEvents.entries()) {
+  for (let index = 0; index < more.firstEvents.length; index++) {
+    const count = more.firstEvents[index] ?? 0n
     if (count !== 0n) sum.firstEvents[index] = (sum.firstEvents[index] ?? 0n) + sign * count
   }
 }
 
-export function figuresFromRow(row: Readonly<Record<string, bigint>>): Figures {
+export function figuresFromRow(
+  row: Readonly<Record<string, bigint>>,
+  firstEvents = firstEventColumns.map((column) => row[column] ?? 0n),
+): Figures {
   return {
     requests: row.requests ?? 0n,
     errors: row.errors ?? 0n,
@@ -177,7 +181,7 @@ export function figuresFromRow(row: Readonly<Record<string, bigint>>): Figures {
     outputTokens: row.output_tokens ?? 0n,
     charge: row.charge ?? 0n,
     cacheSaved: row.cache_saved ?? 0n,
-    firstEvents: firstEventColumns.map((column) => row[column] ?? 0n),
+    firstEvents,
   }
 }
 

@@ -9,7 +9,15 @@ import type { Database } from '../store/database.ts'
 import { templateOf } from '../store/insert-rows.ts'
 import { foldHours, grainMs } from '../store/request-rows.ts'
 import { countRowsToRead, type Period, ReadCancelled, type RequestFilters, sourceOf } from './read-log.ts'
-import { countFacets, facetNames, facetsSource, readSeries, readTopSeries } from './request-series.ts'
+import {
+  countFacets,
+  facetNames,
+  facetsSource,
+  joined,
+  readSeries,
+  readTopSeries,
+  seriesSource,
+} from './request-series.ts'
 import { createRetention, forgetRequests } from './retention.ts'
 import { exportUsage, sumUsage, type UsageGroup, usageSource } from './usage-export.ts'
 
@@ -51,6 +59,8 @@ async function fill(database: Database): Promise<void> {
         }),
         session: at % 4 === 0 ? undefined : `s${at % 9}`,
         agent: at % 5 === 0 ? undefined : `agent/${at % 3}`,
+        endUser: at % 6 === 0 ? undefined : `eu_${at % 7}`,
+        tags: at % 3 === 0 ? [] : [`team=t${at % 4}`],
         // Their sum does not fit into a double: 2^53 is about 9 × 10^15.
         charge: (at % 4 === 2 ? undefined : 999_999_999_999_000n + BigInt(at)) as Nano,
         upstreamCost: (at % 3 === 0 ? undefined : BigInt(at) * 7n) as Nano,
@@ -69,6 +79,7 @@ async function fill(database: Database): Promise<void> {
 const groupSql: Readonly<Record<string, string>> = {
   ...{ day: `CAST(started_at / ${dayMs} AS TEXT)`, workspace: 'workspace_id', project: 'project_id', key: 'key_id' },
   ...{ model: 'model', provider: 'provider', route: "provider || ' ' || upstream_model", session: 'session' },
+  ...{ user: 'end_user', 'tag:team': "REPLACE(tags, 'team=', '')" },
   ...{ agent: 'agent', cause: "COALESCE(cause, LOWER(code), 'ok')", none: "''" },
 }
 
@@ -156,16 +167,89 @@ const cases: readonly (readonly [UsageGroup, RequestFilters, where: string])[] =
   ['day', { cause: 'unknown_model' }, "cause = 'unknown_model'"],
 ]
 
+/** Which no sums have. */
+const loggedCases: typeof cases = [
+  ['tag:team', {}, '1 = 1'],
+  ['tag:team', { workspaceId: 'ws_1' as WorkspaceId }, "workspace_id = 'ws_1'"],
+  ['user', {}, '1 = 1'],
+  ['model', { tag: 'team=t2' }, "tags = 'team=t2'"],
+  ['model', { endUser: 'eu_3' }, "end_user = 'eu_3'"],
+  ['key', { session: 's2', outcome: 'ok' }, "session = 's2' AND code IS NULL"],
+]
+
 const fold = (database: Database, before = Number.MAX_SAFE_INTEGER) =>
   database.transaction((sql) => foldHours(sql, database.engine, before, 10_000))
 
 async function expectExact(database: Database): Promise<void> {
-  for (const [group, filters, where] of cases) {
-    expect(sourceOf(usageSource({ ...period, ...filters, groupBy: [group] })).sums).toBeDefined()
+  for (const each of [...cases, ...loggedCases]) {
+    const [group, filters, where] = each
+    const { sums } = sourceOf(usageSource({ ...period, ...filters, groupBy: [group] }))
+    expect([group, sums !== undefined]).toEqual([group, cases.includes(each)])
     expect([group, filters, await reported(database, group, filters, period)]).toEqual([
       group,
       filters,
       await bySql(database, group, where, period),
+    ])
+  }
+}
+
+const topCases = [
+  ['session', {}, '1 = 1'],
+  ['session', { workspaceId: 'ws_1' as WorkspaceId }, "workspace_id = 'ws_1'"],
+  ['model', {}, '1 = 1'],
+  ['model', { workspaceId: 'ws_1' as WorkspaceId }, "workspace_id = 'ws_1'"],
+  ['model', { model: 'acme/model-1' }, "model = 'acme/model-1'"],
+  ['key', { keyIds: ['key_3', 'key_4'] as KeyId[] }, "key_id IN ('key_3', 'key_4')"],
+  ['route', {}, '1 = 1'],
+  ['route', { provider: 'host1' }, "provider = 'host1'"],
+] as const
+
+/** With no series shown, some and all, against plain SQL. */
+async function expectTopSeries(
+  database: Database,
+  group: (typeof topCases)[number][0],
+  filters: RequestFilters,
+  where: string,
+): Promise<void> {
+  const rows = await database.sql<{ g: string | null; start: bigint; n: bigint; e: bigint; c: bigint }>(
+    templateOf([
+      `SELECT ${groupSql[group]} AS g, started_at / ${dayMs} AS start, COUNT(*) AS n, COUNT(code) AS e,
+        CAST(COALESCE(SUM(charge), 0) AS BIGINT) AS c
+      FROM requests WHERE started_at >= ${period.from} AND started_at < ${period.to} AND ${where} GROUP BY 1, 2`,
+    ]),
+  )
+  const costs = new Map<string | null, bigint>()
+  for (const { g, c } of rows) costs.set(g, (costs.get(g) ?? 0n) + c)
+  const ranked = [...costs.values()].sort((a, b) => Number(b - a))
+  const expectedFor = (shown: readonly (string | null)[]) => {
+    const sums = new Map<string, readonly bigint[]>()
+    for (const { g, start, n, e, c } of rows) {
+      const key = `${shown.includes(g) ? g : 'others'} ${start}`
+      const [requests = 0n, errors = 0n, charge = 0n] = sums.get(key) ?? []
+      sums.set(key, [requests + n, errors + e, charge + c])
+    }
+    return [...sums].map(([key, figures]) => `${key} ${figures.join(' ')}`).sort()
+  }
+  const query = { ...period, ...filters, group, stepMs: dayMs, offsetMs: 0 }
+  expect([group, filters, sourceOf(seriesSource(query)).sums !== undefined]).toEqual([group, filters, true])
+  for (const max of new Set([0, 1, 4, ranked.length - 1, ranked.length, 50])) {
+    const { shown, others } = await readTopSeries(database, query, max)
+    const values = shown.map(({ value }) => value)
+    // Some cost the same.
+    expect([group, values.map((value) => costs.get(value))]).toEqual([group, ranked.slice(0, max)])
+    expect(others?.count).toBe(max < ranked.length ? ranked.length - max : undefined)
+    const lines = [...shown.map(({ value, buckets }) => ({ name: value, buckets })), { name: 'others', ...others }]
+      .flatMap(({ name, buckets = new Map() }) =>
+        [...buckets].map(
+          ([start, { requests, errors, charge }]) => `${name} ${start / dayMs} ${requests} ${errors} ${charge}`,
+        ),
+      )
+      .sort()
+    expect([group, filters, max, lines]).toEqual([group, filters, max, expectedFor(values)])
+    const all = joined(others ? [...shown, others] : shown).total
+    expect([all.requests, all.charge]).toEqual([
+      rows.reduce((sum, { n }) => sum + n, 0n),
+      rows.reduce((sum, { c }) => sum + c, 0n),
     ])
   }
 }
@@ -193,6 +277,8 @@ forEachEngine((_, storeTest) => {
       'agent',
       'session',
       'cause',
+      'user',
+      'tag:team',
     ] as const) {
       for (const [stepMs, offsetMs] of [
         [dayMs, 0],
@@ -226,43 +312,11 @@ forEachEngine((_, storeTest) => {
     }
   })
 
-  storeTest('the sessions that cost most are exact, and so is the sum of all others', async ({ database }) => {
+  storeTest('the series that cost most are exact, and so is the sum of all others', async ({ database }) => {
     await fill(database)
-    const rows = await database.sql<{ g: string | null; start: bigint; n: bigint; e: bigint; c: bigint }>(
-      templateOf([
-        `SELECT session AS g, started_at / ${dayMs} AS start, COUNT(*) AS n, COUNT(code) AS e,
-          CAST(COALESCE(SUM(charge), 0) AS BIGINT) AS c
-        FROM requests WHERE started_at >= ${period.from} AND started_at < ${period.to} GROUP BY 1, 2`,
-      ]),
-    )
-    const costs = new Map<string | null, bigint>()
-    for (const { g, c } of rows) costs.set(g, (costs.get(g) ?? 0n) + c)
-    const ranked = [...costs].sort(([, a], [, b]) => Number(b - a)).map(([session]) => session)
-    // Requests without a session are the most expensive group here, and among the others when no group is shown.
-    expect([ranked.length, ranked[0]]).toEqual([10, null])
-    const line = (name: unknown, start: bigint, sums: readonly bigint[]) => `${name} ${start} ${sums.join(' ')}`
-    const expectedFor = (shown: readonly (string | null)[]) => {
-      const sums = new Map<string, readonly bigint[]>()
-      for (const { g, start, n, e, c } of rows) {
-        const key = `${shown.includes(g) ? g : 'others'} ${start}`
-        const [requests = 0n, errors = 0n, charge = 0n] = sums.get(key) ?? []
-        sums.set(key, [requests + n, errors + e, charge + c])
-      }
-      return [...sums].map(([key, figures]) => `${key} ${figures.join(' ')}`).sort()
-    }
-    const query = { ...period, group: 'session', stepMs: dayMs, offsetMs: 0 } as const
-    for (const max of [0, 1, 4, 9, 10, 50]) {
-      const { shown, others } = await readTopSeries(database, query, max)
-      expect(shown.map(({ value }) => value)).toEqual(ranked.slice(0, max))
-      expect(others?.count).toBe(max < 10 ? 10 - max : undefined)
-      const lines = [...shown.map(({ value, buckets }) => ({ name: value, buckets })), { name: 'others', ...others }]
-        .flatMap(({ name, buckets = new Map() }) =>
-          [...buckets].map(([start, { requests, errors, charge }]) =>
-            line(name, BigInt(start / dayMs), [requests, errors, charge]),
-          ),
-        )
-        .sort()
-      expect([max, lines]).toEqual([max, expectedFor(ranked.slice(0, max))])
+    for (const hoursBefore of [0, noon - dayMs, Number.MAX_SAFE_INTEGER]) {
+      await fold(database, hoursBefore)
+      for (const [group, filters, where] of topCases) await expectTopSeries(database, group, filters, where)
     }
   })
 
@@ -426,8 +480,8 @@ forEachEngine((_, storeTest) => {
       ] as const) {
         const query = { ...edges, group, stepMs: dayMs, offsetMs }
         const rows = await rowsOf((recorded) => readTopSeries(recorded, query, 20))
-        // Sessions are read twice: to rank them, and for their figures.
-        const times = group === 'session' ? 2 : 1
+        // Groups of many values are read twice: to rank them, and for their figures.
+        const times = ['model', 'route', 'key', 'session'].includes(group) ? 2 : 1
         expect([group, offsetMs, rows <= times * 3 * (rowsAtEdges + rowsCut)]).toEqual([group, offsetMs, true])
       }
     }

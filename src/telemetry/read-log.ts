@@ -45,9 +45,9 @@ export type Span = readonly [from: number, to: number]
 const noSpan: Span = [0, 0]
 
 /** A part of a statement, with a `?` for every value. */
-type Piece = readonly [text: string, ...values: readonly SqlValue[]]
+export type Piece = readonly [text: string, ...values: readonly SqlValue[]]
 
-function run<Row>(sql: Sql, pieces: readonly Piece[]): Promise<Row[]> {
+export function run<Row>(sql: Sql, pieces: readonly Piece[]): Promise<Row[]> {
   const text = pieces.map(([piece]) => piece).join('')
   return sql<Row>(templateOf(text.split('?')), ...pieces.flatMap(([, ...values]) => values))
 }
@@ -84,8 +84,8 @@ export interface SourceQuery extends RequestFilters, Period {
   readonly grain: keyof typeof grainMs | undefined
   /** Intervals that begin inside an hour, as days do in India: the hours that they cut are read from the rows. */
   readonly cut?: Cut | undefined
-  /** Of the sums of sessions, only these and the sum of everything, whose subject is NULL; null = requests without a session. */
-  readonly onlySessions?: readonly (string | null)[] | undefined
+  /** Only the sums of these subjects, and the sum of everything, whose subject is NULL; null = requests without one. */
+  readonly onlySubjects?: readonly (string | null)[] | undefined
 }
 
 /** Intervals of several hours, and how far their starts are ahead of UTC, which is not by whole hours. */
@@ -145,10 +145,7 @@ function subjectConditions(subject: string, query: RequestFilters): readonly Pie
     wanted !== undefined && [`${subject} = ?`, wanted],
     cause !== undefined && [`${subject} = ?`, cause],
     outcome !== undefined && [`${subject} ${outcome === 'ok' ? '=' : '<>'} 'ok'`],
-    keyIds !== undefined && [
-      keyIds.length === 0 ? '1 = 0' : `${subject} IN (${keyIds.map(() => '?').join(', ')})`,
-      ...keyIds,
-    ],
+    keyIds !== undefined && isOneOf(subject, keyIds),
     provider !== undefined && [`SUBSTR(${subject}, 1, ${[...provider].length + 1}) = ?`, `${provider} `],
   ]
   return pieces.filter((piece) => piece !== false)
@@ -189,25 +186,38 @@ export async function* readSums<Row>(
 }
 
 function partsOf(query: SourceQuery, series: Series, span: Span, select: SumsSelect): readonly (readonly Piece[])[] {
-  if (series !== 'session') return partsOfSeries(query, series, span, select, subjectConditions)
-  const { session, onlySessions } = query
+  const { session, onlySubjects } = query
+  const everything: SumsSelect = { ...select, groups: () => select.groups('CAST(NULL AS TEXT)') }
+  if (series !== 'session') {
+    if (onlySubjects === undefined) return partsOfSeries(query, series, span, select, subjectConditions)
+    const named = onlySubjects.map((subject) => subject ?? '')
+    const wanted: Where = (subject, filters) => [...subjectConditions(subject, filters), isOneOf(subject, named)]
+    // Without a filter the totals have it.
+    const all = seriesOf({ ...query, groups: [] }) === 'total' ? 'total' : series
+    return [
+      ...partsOfSeries(query, series, span, select, wanted),
+      ...partsOfSeries(query, all, span, everything, subjectConditions),
+    ]
+  }
   const sessions = (shown: string, sign: '' | '-', where: Where) =>
     part({ query, series, select, table: 'request_sums', span, grain: 'hour', shown, sign, where })
   if (session !== undefined) return [sessions('subject', '', subjectConditions)]
   const hourly: SourceQuery = { ...query, grain: 'hour' }
   // Requests without a session: all of them, less those that have one.
-  if (onlySessions === undefined) {
+  if (onlySubjects === undefined) {
     const all = partsOfSeries(hourly, 'total', span, select, unconditional)
     return [sessions('subject', '', unconditional), sessions("''", '-', unconditional), ...all]
   }
-  const named = onlySessions.filter((name) => name !== null)
-  const isNamed: Piece = [`subject IN (${named.map(() => '?').join(', ')})`, ...named]
-  const everything: SumsSelect = { ...select, groups: () => select.groups('CAST(NULL AS TEXT)') }
+  const named = onlySubjects.filter((name) => name !== null)
   return [
-    ...(named.length === 0 ? [] : [sessions('subject', '', () => [isNamed])]),
-    ...(onlySessions.includes(null) ? [sessions("''", '-', unconditional)] : []),
+    ...(named.length === 0 ? [] : [sessions('subject', '', () => [isOneOf('subject', named)])]),
+    ...(onlySubjects.includes(null) ? [sessions("''", '-', unconditional)] : []),
     ...partsOfSeries(hourly, 'total', span, everything, unconditional),
   ]
+}
+
+function isOneOf(expression: string, values: readonly string[]): Piece {
+  return values.length === 0 ? ['1 = 0'] : [`${expression} IN (${values.map(() => '?').join(', ')})`, ...values]
 }
 
 const unconditional = (): readonly Piece[] => []
@@ -307,7 +317,8 @@ const portions = { sqlite: 2_000n, postgres: 25_000n } as const
 /** An id is created a moment before the start time of its request is taken. */
 const marginMs = 60_000
 
-function conditionsOf(query: RequestFilters): readonly Piece[] {
+/** `isSearched`: the rows are found by something else, so no index of these columns may be used. */
+export function conditionsOf(query: RequestFilters, isSearched = false): readonly Piece[] {
   const { workspaceId, projectId, keyId, model, provider, session, agent, endUser, tag, outcome, cause } = query
   const equal = Object.entries({
     workspace_id: workspaceId,
@@ -318,7 +329,9 @@ function conditionsOf(query: RequestFilters): readonly Piece[] {
     session,
     agent,
     [causeColumn]: cause,
-  }).flatMap(([column, value]): Piece[] => (value === undefined ? [] : [[`${column} = ?`, value]]))
+  }).flatMap(([column, value]): Piece[] =>
+    value === undefined ? [] : [[`${column}${isSearched ? " || ''" : ''} = ?`, value]],
+  )
   const others: (Piece | false)[] = [
     endUser !== undefined && ['? IN (end_user, SUBSTR(end_user, 1, 23), SUBSTR(end_user, 25))', endUser],
     // Not LIKE, which ignores case on one of the engines.
@@ -329,7 +342,7 @@ function conditionsOf(query: RequestFilters): readonly Piece[] {
 }
 
 /** Only failed requests have a cause. */
-function isFailedOnly({ outcome, cause }: RequestFilters): boolean {
+export function isFailedOnly({ outcome, cause }: RequestFilters): boolean {
   return outcome === 'failed' || (cause !== undefined && cause !== 'ok')
 }
 
@@ -344,7 +357,7 @@ export async function* readPortions<Row>(
   database: LogDatabase,
   { keyIds, ...query }: RequestFilters & Period,
   select: string,
-  end: string,
+  end: Piece,
 ): AsyncGenerator<readonly Row[]> {
   if (keyIds) {
     const wanted = query.keyId === undefined ? keyIds : keyIds.filter((id) => id === query.keyId)
@@ -375,7 +388,7 @@ export async function* readPortions<Row>(
         timeToSql(from),
         timeToSql(to),
       ],
-      [end],
+      end,
     ])
     if (!upper) return
     after = upper.id

@@ -60,6 +60,42 @@ forEachEngine((_, storeTest) => {
     }
   })
 
+  storeTest('a filter without an index finds its requests far back, page by page', async ({ database }) => {
+    // More than are tested at once: the rare ones are at both ends of the log, and one is between.
+    const count = 2_600
+    const rare = [0, 1, 1_300, count - 1]
+    await storeRequests(
+      database,
+      Array.from({ length: count }, (_, at) => ({
+        startedAt: noon + at * 1_000,
+        caller: at % 2 === 0 ? one : two,
+        ...(rare.includes(at) && {
+          session: 'rare',
+          agent: 'codex',
+          endUser: 'eu_rare',
+          tags: ['team=rare'],
+          attempts: [{ provider: 'rare', upstreamModel: 'm', outcome: 'ok', startMs: 0, ms: 1 }],
+        }),
+      })),
+    )
+    const found = async (query: Omit<RequestQuery, 'limit'>) => {
+      const places: number[] = []
+      for (let before: RequestQuery['before']; ; ) {
+        const page = await listRequests(database.sql, { ...query, limit: 1, ...(before && { before }) })
+        places.push(...page.map(({ startedAt }) => (startedAt - noon) / 1_000))
+        before = page.at(-1)?.id
+        if (before === undefined) return places
+      }
+    }
+    const filters = [{ session: 'rare' }, { agent: 'codex' }, { endUser: 'eu_rare' }, { tag: 'team=rare' }]
+    for (const filter of [...filters, { provider: 'rare' }]) {
+      expect([filter, await found(filter)]).toEqual([filter, rare.toReversed()])
+      expect([filter, await found({ ...filter, keyId: one.keyId })]).toEqual([filter, [1_300, 0]])
+      expect([filter, await found({ ...filter, outcome: 'failed' })]).toEqual([filter, []])
+      expect([filter, await found({ ...filter, to: noon + 1_000 })]).toEqual([filter, [0]])
+    }
+  })
+
   storeTest('a period is exact, although ids are created before the start times', async ({ database }) => {
     // The ids are of noon; the requests started 1 ms before, at and 1 ms after a border of 500 ms later.
     const ids = await storeRequests(database, [{ startedAt: noon }, { startedAt: noon }, { startedAt: noon }])

@@ -2,15 +2,22 @@
 // charge; the others here, in the background and in batches, because nothing waits for them and losing the last second of
 // them in a crash loses no money.
 
-import { hasAttributionFilter, passesAttribution, tagsFromText } from '../kernel/attribution.ts'
 import { firstIdAt, type KeyId, type ProjectId, type RequestId } from '../kernel/ids.ts'
 import { yieldToEventLoop } from '../kernel/timers.ts'
 import type { Database } from '../store/database.ts'
 import { templateOf } from '../store/insert-rows.ts'
 import { type RequestRow, writeRequests } from '../store/request-rows.ts'
-import type { Sql } from '../store/sql.ts'
+import { type Sql, timeToSql } from '../store/sql.ts'
 import { isStoreUnavailable } from '../store/sql-error.ts'
-import { type LogDatabase, type RequestFilters, readPortions } from './read-log.ts'
+import {
+  conditionsOf,
+  isFailedOnly,
+  type LogDatabase,
+  type Piece,
+  type RequestFilters,
+  readPortions,
+  run,
+} from './read-log.ts'
 import {
   endOfLog,
   type LoggedRequest,
@@ -151,69 +158,74 @@ async function findOfKeys(sql: Sql, keyIds: readonly KeyId[], query: RequestQuer
     .slice(0, query.limit)
 }
 
-/** Each has an index together with the id. The first one in a query uses its index; the other filters are applied here. */
-const indexedColumns = ['key_id', 'model', 'workspace_id'] as const
-/** Rows that are read at once if other filters drop some of them. */
-const portionMin = 200
+/** Each has an index together with the id. The first one in a query uses its index; the database tests the rows for the others. */
+const indexedColumns = { key_id: 'keyId', model: 'model', workspace_id: 'workspaceId' } as const
+type IndexedColumn = keyof typeof indexedColumns
+/** How many rows are tested at once: few first, because most filters find a page soon. */
+const portions = { first: 200n, next: 2_000n } as const
 
 async function findRows(sql: Sql, query: RequestQuery): Promise<StoredRow[]> {
-  const { keyId, model, workspaceId, projectId, limit } = query
-  const wanted = { key_id: keyId, model, workspace_id: workspaceId, project_id: projectId, provider: query.provider }
-  const first = indexedColumns.find((column) => wanted[column] !== undefined)
-  const others = Object.entries(wanted).filter(([column, value]) => value !== undefined && column !== first)
-  const { cause, from = 0, to = lastMoment } = query
-  const isAttributed = hasAttributionFilter(query)
-  const portion = others.length === 0 && !isAttributed && cause === undefined ? limit : Math.max(limit, portionMin)
-  const passes = (row: StoredRow) =>
-    row.started_at >= from &&
-    row.started_at < to &&
-    others.every(([column, value]) => row[column as keyof StoredRow] === value) &&
-    (cause === undefined || (row.cause ?? row.code?.toLowerCase() ?? 'ok') === cause) &&
-    (!isAttributed || passesAttribution(attributionOf(row), query))
+  const column = (Object.keys(indexedColumns) as IndexedColumn[]).find(
+    (each) => query[indexedColumns[each]] !== undefined,
+  )
+  const name = column && indexedColumns[column]
+  const { from = 0, to = lastMoment, before, limit, outcome, ...filters } = query
+  const rest = Object.fromEntries(Object.entries(filters).filter(([each]) => each !== name)) as RequestFilters
+  const others = conditionsOf(rest, true)
   const [since, end] = idRange(query)
+  const ofIndex = isFailedOnly(query) ? 'failed' : outcome
+  const place = { column, value: name && query[name], outcome: ofIndex, since }
+  const conditions: readonly Piece[] = [
+    ['started_at >= ? AND started_at < ?', timeToSql(from), timeToSql(to)],
+    ...others,
+  ]
   const found: StoredRow[] = []
-  for (let before = end; ; ) {
-    const rows = await findAlong(sql, first, first && wanted[first], { ...query, since, before, limit: portion })
-    found.push(...rows.filter(passes))
-    if (found.length >= limit || rows.length < portion) return found.slice(0, limit)
-    before = rows.at(-1)?.id ?? before
+  let portion: bigint = portions.first
+  for (let until: string = end; ; portion = portions.next) {
+    // Without other filters the index has the page.
+    const [last] = others.length === 0 ? [] : await findPlace(sql, { ...place, before: until }, portion)
+    const wanted = { ...place, since: last?.id ?? since, before: until }
+    found.push(...(await findAlong(sql, wanted, conditions, limit - found.length)))
+    if (found.length >= limit || !last) return found
+    until = last.id
     // A search may read the whole log; running requests go first.
     await yieldToEventLoop()
   }
 }
 
-function attributionOf({ session, agent, end_user, tags }: StoredRow) {
-  return {
-    session: session ?? undefined,
-    agent: agent ?? undefined,
-    endUser: end_user ?? undefined,
-    tags: tagsFromText(tags),
-  }
+interface IndexPlace {
+  readonly column: IndexedColumn | undefined
+  readonly value: string | undefined
+  readonly outcome: RequestFilters['outcome']
+  readonly since: string
+  readonly before: string
 }
 
 /** Compares pairs, so that the planner uses the index on the pair instead of scanning by id. */
-function findAlong(
-  sql: Sql,
-  column: (typeof indexedColumns)[number] | undefined,
-  value = '',
-  query: RequestQuery & { readonly since: string; readonly before: RequestId },
-): Promise<StoredRow[]> {
-  const { since, before, outcome } = query
-  const code = outcome === undefined ? '' : ` AND code IS ${outcome === 'ok' ? '' : 'NOT '}NULL`
-  const limit = BigInt(query.limit)
-  if (column === undefined) {
-    const texts = ['SELECT * FROM requests WHERE id >= ', ' AND id < ', `${code} ORDER BY id DESC LIMIT `, '']
-    return sql<StoredRow>(templateOf(texts), since, before, limit)
-  }
-  const texts = [
-    `SELECT * FROM requests WHERE (${column}, id) >= (`,
-    ', ',
-    `) AND (${column}, id) < (`,
-    ', ',
-    `)${code} ORDER BY ${column} DESC, id DESC LIMIT `,
-    '',
-  ]
-  return sql<StoredRow>(templateOf(texts), value, since, value, before, limit)
+function alongIndex({ column, value = '', outcome, since, before }: IndexPlace): readonly Piece[] {
+  const range: Piece =
+    column === undefined
+      ? ['id >= ? AND id < ?', since, before]
+      : [`(${column}, id) >= (?, ?) AND (${column}, id) < (?, ?)`, value, since, value, before]
+  return [range, ...(outcome === undefined ? [] : ([[` AND code IS ${outcome === 'ok' ? '' : 'NOT '}NULL`]] as const))]
+}
+
+const newestFirst = (column: IndexedColumn | undefined): string =>
+  ` ORDER BY ${column === undefined ? '' : `${column} DESC, `}id DESC`
+
+/** The place so many rows further on, which is read from the index alone. */
+function findPlace(sql: Sql, place: IndexPlace, rows: bigint): Promise<{ id: string }[]> {
+  const order = newestFirst(place.column)
+  return run(sql, [['SELECT id FROM requests WHERE '], ...alongIndex(place), [`${order} LIMIT 1 OFFSET ?`, rows - 1n]])
+}
+
+function findAlong(sql: Sql, place: IndexPlace, conditions: readonly Piece[], limit: number): Promise<StoredRow[]> {
+  return run(sql, [
+    ['SELECT * FROM requests WHERE '],
+    ...alongIndex(place),
+    ...conditions.flatMap((condition): Piece[] => [[' AND '], condition]),
+    [`${newestFirst(place.column)} LIMIT ?`, BigInt(limit)],
+  ])
 }
 
 /** An id holds its time in 48 bits. */
@@ -257,19 +269,26 @@ export interface SortedPlace {
 /** The first places of a sorted list. No index has these orders, so all requests of the period are read, in portions. */
 export async function sortedPlaces(database: LogDatabase, query: SortedQuery): Promise<readonly SortedPlace[]> {
   const { sort, order, limit, after, signal, from = 0, to = lastMoment - idMarginMs, ...filters } = query
-  const inOrder = (a: SortedPlace, b: SortedPlace): number => comparePlaces(a, b, order)
+  const column = sortColumns[sort]
+  const [condition, ...values] = after ? placesAfter(after, column, order) : ['']
   const portions = readPortions<SortedPlace>(
     { ...database, ...(signal && { signal }) },
     { ...filters, from, to },
-    `SELECT id, ${sortColumns[sort]} AS value`,
-    '',
+    `SELECT id, ${column} AS value`,
+    [`${condition} ORDER BY ${column} ${order} NULLS LAST, id DESC LIMIT ?`, ...values, BigInt(limit)],
   )
   let found: SortedPlace[] = []
   for await (const places of portions) {
-    for (const place of places) if (!after || inOrder(after, place) < 0) found.push(place)
-    found = found.sort(inOrder).slice(0, limit)
+    found = [...found, ...places].sort((a, b) => comparePlaces(a, b, order)).slice(0, limit)
   }
   return found
+}
+
+/** The condition that `comparePlaces` sorts a place behind another. */
+function placesAfter({ id, value }: SortedPlace, column: string, order: SortedQuery['order']): Piece {
+  if (value === null) return [` AND ${column} IS NULL AND id < ?`, id]
+  const further = order === 'asc' ? '>' : '<'
+  return [` AND (${column} ${further} ? OR ${column} IS NULL OR (${column} = ? AND id < ?))`, value, value, id]
 }
 
 /** The newest first among equals. */

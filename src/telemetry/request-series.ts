@@ -12,6 +12,7 @@ import {
   grainMs,
   noFigures,
 } from '../store/request-rows.ts'
+import type { Engine } from '../store/sql.ts'
 import {
   causeColumn,
   type LogDatabase,
@@ -77,27 +78,30 @@ export interface TopQuery extends SeriesQuery {
   regroup?(value: string | null): string | null
 }
 
+/** May have hundreds of values and more: sessions are as many as a tenth of the requests. */
+const rankedGroups: ReadonlySet<SeriesGroup> = new Set(['model', 'route', 'key', 'session'])
+
 /**
- * At most `max` series. Sessions may be as many as a tenth of the requests, so they are first ranked by cost, and then the other
- * figures are only read of those that are shown.
+ * At most `max` series. Groups of many values are first ranked by cost, and then the other figures are only read of those that
+ * are shown.
  */
 export async function readTopSeries(
   database: LogDatabase,
   { regroup, ...query }: TopQuery,
   max: number,
 ): Promise<TopSeries> {
-  const isBySession = sourceOf(seriesSource(query)).sums?.series === 'session' && query.session === undefined
-  if (!isBySession) {
+  const hasSums = sourceOf(seriesSource(query)).sums !== undefined
+  if (regroup || !hasSums || !rankedGroups.has(query.group) || query.session !== undefined) {
     const read = await readSeries(database, query)
     const all = regroup ? regrouped(read, regroup) : read
     const rest = all.slice(max)
     return { shown: all.slice(0, max), others: rest.length === 0 ? undefined : { count: rest.length, ...joined(rest) } }
   }
-  const ranked = await rankSessions(database, query)
+  const ranked = await rankSubjects(database, query)
   const kept = ranked.slice(0, max)
   const { named, all } = await sumSeries(database, query, kept)
   const rest = joined([all], named)
-  // At least one: a session may have begun since they were ranked.
+  // At least one: another may have begun since they were ranked.
   const count = Math.max(1, ranked.length - kept.length)
   return { shown: named, others: rest.total.requests === 0n ? undefined : { count, ...rest } }
 }
@@ -113,7 +117,7 @@ function byCost({ total: a }: SeriesSum, { total: b }: SeriesSum): number {
 }
 
 /** In the order of `readSeries`. */
-async function rankSessions(database: LogDatabase, query: SeriesQuery): Promise<readonly (string | null)[]> {
+async function rankSubjects(database: LogDatabase, query: SeriesQuery): Promise<readonly (string | null)[]> {
   const found = new Map<string | null, { requests: bigint; charge: bigint }>()
   const add = ({ subject, requests, charge }: RankedRow): void => {
     const sum = found.get(subject || null)
@@ -134,14 +138,15 @@ async function rankSessions(database: LogDatabase, query: SeriesQuery): Promise<
     for await (const rows of readSums<RankedRow>(database, wanted, sums, select)) for (const row of rows) add(row)
   }
   for (const period of logged) {
-    const select = 'SELECT session AS subject, COUNT(*) AS requests, CAST(COALESCE(SUM(charge), 0) AS BIGINT) AS charge'
-    const portions = readPortions<RankedRow>(database, { ...query, ...period }, select, ' GROUP BY 1')
+    const select = `SELECT ${columnOf(query.group)} AS subject, COUNT(*) AS requests,
+      CAST(COALESCE(SUM(charge), 0) AS BIGINT) AS charge`
+    const portions = readPortions<RankedRow>(database, { ...query, ...period }, select, [' GROUP BY 1'])
     for await (const rows of portions) for (const row of rows) add(row)
   }
   return [...found]
     .filter(([, { requests }]) => requests !== 0n)
     .sort(([, a], [, b]) => Number(b.charge - a.charge || b.requests - a.requests))
-    .map(([session]) => session)
+    .map(([subject]) => subject)
 }
 
 interface RankedRow {
@@ -150,33 +155,32 @@ interface RankedRow {
   readonly charge: bigint
 }
 
-/** `onlySessions`: only these series, and the sum of everything in `all`, which is empty without it. */
+/** `onlySubjects`: only these series, and the sum of everything in `all`, which is empty without it. */
 async function sumSeries(
   database: LogDatabase,
   query: SeriesQuery,
-  onlySessions: readonly (string | null)[] | undefined,
+  onlySubjects: readonly (string | null)[] | undefined,
 ): Promise<{ readonly named: readonly Series[]; readonly all: SeriesSum }> {
-  const found = new Map<string | null, OpenSum>()
-  const all: OpenSum = { total: noFigures(), buckets: new Map() }
-  const addTo = (series: OpenSum, row: SummedRow, figures: Figures): void => {
+  const found = new Map<string | null, Buckets>()
+  const all: Buckets = new Map()
+  const addTo = (buckets: Buckets, row: SummedRow, figures: Figures): void => {
     const start = Number(row.place) * query.stepMs - query.offsetMs
-    const bucket = series.buckets.get(start) ?? noFigures()
-    series.buckets.set(start, bucket)
-    addFigures(bucket, figures)
-    addFigures(series.total, figures)
+    const bucket = buckets.get(start)
+    if (bucket) addFigures(bucket, figures)
+    else buckets.set(start, figures)
   }
   const add = (value: string | null, row: SummedRow, figures: Figures): void => {
-    if (onlySessions && !onlySessions.includes(value)) return
-    const series = found.get(value) ?? { total: noFigures(), buckets: new Map<number, Figures>() }
-    found.set(value, series)
-    addTo(series, row, figures)
+    if (onlySubjects && !onlySubjects.includes(value)) return
+    const buckets = found.get(value) ?? new Map<number, Figures>()
+    found.set(value, buckets)
+    addTo(buckets, row, figures)
   }
-  const wanted: SourceQuery = { ...seriesSource(query), onlySessions }
+  const wanted: SourceQuery = { ...seriesSource(query), onlySubjects }
   const { sums, logged } = sourceOf(wanted)
   if (sums) {
     const select: SumsSelect = {
       groups: (subject) => [
-        ['subject', groupOfSums(query.group, subject)],
+        ['subject', groupOfSums(query.group, subject, database.engine)],
         ['place', placeOf(query)],
       ],
       figures: chartColumns.map((name) => [name, name]),
@@ -184,8 +188,12 @@ async function sumSeries(
     for await (const rows of readSums<SummedRow>(database, wanted, sums, select)) {
       for (const row of rows) {
         const figures = figuresFromRow(row)
-        if (onlySessions && row.subject === null) addTo(all, row, figures)
-        add(valueOfSubject(query.group, row.subject), row, figures)
+        if (onlySubjects && row.subject === null) {
+          addTo(all, row, figuresFromRow(row))
+          // Requests without a session have no sum of their own.
+          if (sums.series !== 'session') continue
+        }
+        add(row.subject || null, row, figures)
       }
     }
   }
@@ -193,21 +201,24 @@ async function sumSeries(
     for await (const rows of readLogged(database, { ...query, ...period })) {
       for (const row of rows) {
         const figures = figuresOfLogged(row)
-        if (onlySessions) addTo(all, row, figures)
+        if (onlySubjects) addTo(all, row, figuresOfLogged(row))
         add(shownValue(query.group, row.subject), row, figures)
       }
     }
   }
   const named = [...found]
-    .map(([value, series]) => ({ value, ...series, buckets: withRequests(series.buckets) }))
+    .map(([value, buckets]) => ({ value, ...sumOf(buckets) }))
     .filter(({ total }) => total.requests !== 0n)
     .sort(byCost)
-  return { named, all }
+  return { named, all: sumOf(all) }
 }
 
-interface OpenSum {
-  readonly total: Figures
-  readonly buckets: Map<number, Figures>
+type Buckets = Map<number, Figures>
+
+function sumOf(buckets: Buckets): SeriesSum {
+  const total = noFigures()
+  for (const figures of buckets.values()) addFigures(total, figures)
+  return { total, buckets: withRequests(buckets) }
 }
 
 /** The sum of series, less others. */
@@ -255,14 +266,20 @@ function shownValue(group: SeriesGroup, raw: string | null): string | null {
 }
 
 /** The expression of a group in the sums, where workspaces have a column of their own. */
-export function groupOfSums(group: string, subject: string): string {
+export function groupOfSums(group: string, subject: string, engine: Engine): string {
   if (group === 'workspace') return 'workspace_id'
+  if (group === 'provider') return providerOfRoute(subject, engine)
   return group === 'none' ? "''" : subject
 }
 
-/** The provider is the first word of a route. */
-export function valueOfSubject(group: string, subject: string | null): string | null {
-  return (group === 'provider' ? subject?.split(' ')[0] : subject) || null
+/** The first word. */
+function providerOfRoute(route: string, engine: Engine): string {
+  if (engine === 'postgres') return `SPLIT_PART(${route}, ' ', 1)`
+  return `SUBSTR(${route}, 1, INSTR(${route} || ' ', ' ') - 1)`
+}
+
+function columnOf(group: SeriesGroup): string {
+  return group.startsWith('tag:') ? 'tags' : columns[group as keyof typeof columns]
 }
 
 type SummedRow = { readonly subject: string | null; readonly place: bigint } & Readonly<Record<string, bigint>>
@@ -297,20 +314,19 @@ const loggedSums = [
 
 function readLogged(database: LogDatabase, query: SeriesQuery): AsyncGenerator<readonly SummedRow[]> {
   const { stepMs: _step, offsetMs: _offset, group, ...filters } = query
-  const column = group.startsWith('tag:') ? 'tags' : columns[group as keyof typeof columns]
-  const select = `SELECT ${column} AS subject, ${placeOf(query, 'started_at')} AS place,
+  const select = `SELECT ${columnOf(group)} AS subject, ${placeOf(query, 'started_at')} AS place,
     COUNT(*) AS requests, COUNT(code) AS errors, ${loggedSums}`
-  return readPortions<SummedRow>(database, filters, select, ' GROUP BY 1, 2')
+  return readPortions<SummedRow>(database, filters, select, [' GROUP BY 1, 2'])
 }
 
 function figuresOfLogged(row: SummedRow): Figures {
-  const figures = figuresFromRow(row)
+  const firstEvents = firstEventConditions.map(() => 0n)
   for (const { first, name } of firstEventSums) {
     for (let place = first, left = row[name] ?? 0n; left > 0n; place++, left >>= countBits) {
-      figures.firstEvents[place] = left & countMask
+      firstEvents[place] = left & countMask
     }
   }
-  return figures
+  return figuresFromRow(row, firstEvents)
 }
 
 export const facetNames = ['cause', 'model', 'provider', 'key', 'agent', 'project'] as const
@@ -347,14 +363,17 @@ export async function countFacets(
   }
   const { summed, count: figure, logged } = facetsSource(query)
   for (const { name, wanted, sums } of summed) {
-    const select: SumsSelect = { groups: (subject) => [['subject', subject]], figures: [['requests', figure]] }
+    const select: SumsSelect = {
+      groups: (subject) => [['subject', groupOfSums(name, subject, database.engine)]],
+      figures: [['requests', figure]],
+    }
     type Row = { readonly subject: string; readonly requests: bigint }
     for await (const rows of readSums<Row>(database, wanted, sums, select)) {
       for (const { subject, requests } of rows) {
         const count = Number(requests)
         // Every request has a cause, which is `ok` for most.
         if (name === 'cause') total += count
-        add(name, valueOfSubject(name, subject), count)
+        add(name, subject || null, count)
       }
     }
   }
@@ -368,7 +387,7 @@ export async function countFacets(
     for (const [pass, { names, more }] of passes.entries()) {
       const select = `SELECT ${names.map((name) => `${columns[name]} AS f_${name}`).join(', ')}${more}, COUNT(*) AS requests`
       const groupBy = ` GROUP BY ${names.map((_, place) => place + 1).join(', ')}`
-      for await (const rows of readPortions<Row>(database, { ...query, ...period }, select, groupBy)) {
+      for await (const rows of readPortions<Row>(database, { ...query, ...period }, select, [groupBy])) {
         for (const row of rows) {
           const count = Number(row.requests)
           if (pass === 0) total += count

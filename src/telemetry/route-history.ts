@@ -69,7 +69,7 @@ export async function readRouteHistory(
     MAX(started_at) AS last_at, COUNT(*) AS requests, COUNT(first_event_ms) AS timed,
     CAST(COALESCE(SUM(first_event_ms), 0) AS BIGINT) AS first_event_ms`
   const end = ' AND provider IS NOT NULL GROUP BY 1, 2, 3, 4, 5'
-  for await (const rows of readPortions<Row>(database, { ...query, from, to }, select, end)) {
+  for await (const rows of readPortions<Row>(database, { ...query, from, to }, select, [end])) {
     for (const row of rows) addRow(row, (outcome) => slotOf(outcome, Number(row.slot) * slotMs))
   }
   return [...routes.values()]

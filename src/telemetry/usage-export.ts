@@ -5,6 +5,7 @@ import { shownEndUser, tagsFromText } from '../kernel/attribution.ts'
 import { isoTime } from '../kernel/clock.ts'
 import { formatUsd, type Nano, zeroNano } from '../kernel/money.ts'
 import { wholeBuckets } from '../kernel/usage.ts'
+import type { Engine } from '../store/sql.ts'
 import { csvLine } from '../wire/csv.ts'
 import {
   type LogDatabase,
@@ -15,7 +16,7 @@ import {
   type SourceQuery,
   sourceOf,
 } from './read-log.ts'
-import { groupOfSums, valueOfSubject } from './request-series.ts'
+import { groupOfSums } from './request-series.ts'
 
 export interface UsageQuery extends RequestFilters, Period {
   readonly database: LogDatabase
@@ -68,12 +69,13 @@ export async function sumUsage({ database, groupBy, withProviderCosts, ...query 
   const { sums: summed, logged } = sourceOf(wanted)
   if (summed) {
     const select = {
-      groups: (subject: string) => groupBy.map((group, at) => [`g${at}`, summedGroup(group, subject)] as const),
+      groups: (subject: string) =>
+        groupBy.map((group, at) => [`g${at}`, summedGroup(group, subject, database.engine)] as const),
       figures: figures.map(([name, { summed: expression }]) => [name, expression] as const),
     }
     for await (const rows of readSums<SummedRow>(database, wanted, summed, select)) {
       for (const row of rows) {
-        const values = groupBy.map((group, at) => [`g${at}`, valueOfSubject(group, row[`g${at}`] ?? null)])
+        const values = groupBy.map((_, at) => [`g${at}`, row[`g${at}`] || null])
         sums.add({ ...row, ...Object.fromEntries(values) })
       }
     }
@@ -85,7 +87,7 @@ export async function sumUsage({ database, groupBy, withProviderCosts, ...query 
   const places = groups.map((_, at) => at + 1).join(', ')
   const end = groups.length === 0 ? ' HAVING COUNT(*) > 0' : ` GROUP BY ${places}`
   for (const period of logged) {
-    const portions = readPortions<SummedRow>(database, { ...query, ...period }, `SELECT ${texts.join(', ')}`, end)
+    const portions = readPortions<SummedRow>(database, { ...query, ...period }, `SELECT ${texts.join(', ')}`, [end])
     for await (const rows of portions) for (const row of rows) sums.add(row)
   }
   return sums
@@ -96,8 +98,8 @@ export function usageSource({ groupBy, ...query }: RequestFilters & Period & Pic
   return { ...query, groups: groupBy, grain: 'day' }
 }
 
-function summedGroup(group: UsageGroup, subject: string): string {
-  return group === 'day' ? `CAST(start_at / ${dayMs} AS TEXT)` : groupOfSums(group, subject)
+function summedGroup(group: UsageGroup, subject: string, engine: Engine): string {
+  return group === 'day' ? `CAST(start_at / ${dayMs} AS TEXT)` : groupOfSums(group, subject, engine)
 }
 
 type TokenName = (typeof tokenNames)[number]
