@@ -236,7 +236,8 @@ const statsSchema = z.object({
 })
 
 const usageGroups = [
-  ...(['day', 'workspace', 'project', 'key', 'model', 'provider', 'route', 'session', 'agent', 'user'] as const),
+  ...(['day', 'workspace', 'project', 'key', 'person', 'group'] as const),
+  ...(['model', 'provider', 'route', 'session', 'agent', 'user'] as const),
 ]
 type UsageGroup = (typeof usageGroups)[number] | `tag:${string}`
 
@@ -245,6 +246,9 @@ const usageGroupsExpected = `a list such as "day,model" of ${usageGroups.join(',
 function isUsageGroup(name: string): name is UsageGroup {
   return name.startsWith('tag:') ? isTagName(name.slice('tag:'.length)) : usageGroups.some((group) => group === name)
 }
+
+const ofKeysText =
+  '`person`: by the owner of the key; `group`: by the groups that the key or its owner is in now, where a request counts in each of them, and once in the total.'
 
 const usageGroupsField = (usual: string) =>
   z
@@ -256,7 +260,7 @@ const usageGroupsField = (usual: string) =>
       context.addIssue({ code: 'custom', message: `must be ${usageGroupsExpected}` })
       return z.NEVER
     })
-    .describe(`What to group by, in this order: ${usageGroupsExpected}. Default: \`${usual}\`.`)
+    .describe(`What to group by, in this order: ${usageGroupsExpected}. ${ofKeysText} Default: \`${usual}\`.`)
 
 const usagePeriod = {
   from: timeField.optional().describe('Requests that started at or after this time. Default: the last 30 days.'),
@@ -299,7 +303,7 @@ const reportSchema = <Sums extends z.ZodRawShape>(sums: Sums) =>
           values: z.array(z.string().nullable()).describe('One for each of `group_by`; null = the requests have none.'),
           names: z
             .array(z.string().nullable())
-            .describe('Names of the workspaces, projects and keys among the values.'),
+            .describe('Names of the workspaces, projects, keys, people and groups among the values.'),
           ...sums,
         }),
       )
@@ -320,6 +324,7 @@ const seriesGroups = [
     'session',
     'user',
     'person',
+    'group',
     'cause',
   ] as const),
 ]
@@ -359,7 +364,7 @@ const usageSeriesSchema = z.object({
     .array(
       z.object({
         value: z.string().nullable().describe('null = the requests have none.'),
-        name: z.string().nullable().describe('Of the key, project, workspace or person.'),
+        name: z.string().nullable().describe('Of the key, project, workspace, person or group.'),
         ...seriesFields,
       }),
     )
@@ -501,7 +506,7 @@ export const requestOperations = {
             name.startsWith('tag:') ? isTagName(name.slice('tag:'.length)) : seriesGroups.some((each) => each === name),
           must(seriesGroupExpected),
         )
-        .describe(`What to group by: ${seriesGroupExpected}. \`person\`: by the owner of the key.`),
+        .describe(`What to group by: ${seriesGroupExpected}. ${ofKeysText}`),
       ...requestFilters,
     }),
     answer: usageSeriesSchema,

@@ -61,6 +61,7 @@ const seriesOfGroup: ReadonlyMap<string, Series> = new Map([
   ...(['none', 'day', 'workspace'] as const).map((group) => [group, 'total'] as const),
   ...(['provider', 'route'] as const).map((group) => [group, 'route'] as const),
   ...(['model', 'project', 'key', 'cause', 'agent', 'session'] as const).map((group) => [group, group] as const),
+  ...(['person', 'group'] as const).map((group) => [group, 'key'] as const),
 ])
 
 type FilterName = Exclude<keyof RequestFilters, 'workspaceId'>

@@ -67,6 +67,8 @@ export async function readSeries(database: LogDatabase, query: SeriesQuery): Pro
 }
 
 export interface TopSeries {
+  /** Of all requests, each once. */
+  readonly total: SeriesSum
   /** The highest cost first, then the most requests. */
   readonly shown: readonly Series[]
   /** All others as one. */
@@ -74,8 +76,8 @@ export interface TopSeries {
 }
 
 export interface TopQuery extends SeriesQuery {
-  /** Adds up series whose values it makes the same, such as the keys of a person. */
-  regroup?(value: string | null): string | null
+  /** The values under which a series counts instead, such as the groups of a key; those of the same value are added up. */
+  regroup?(value: string | null): readonly (string | null)[]
 }
 
 /** May have hundreds of values and more: sessions are as many as a tenth of the requests. */
@@ -95,7 +97,8 @@ export async function readTopSeries(
     const read = await readSeries(database, query)
     const all = regroup ? regrouped(read, regroup) : read
     const rest = all.slice(max)
-    return { shown: all.slice(0, max), others: rest.length === 0 ? undefined : { count: rest.length, ...joined(rest) } }
+    const others = rest.length === 0 ? undefined : { count: rest.length, ...joined(rest) }
+    return { total: joined(read), shown: all.slice(0, max), others }
   }
   const ranked = await rankSubjects(database, query)
   const kept = ranked.slice(0, max)
@@ -103,12 +106,14 @@ export async function readTopSeries(
   const rest = joined([all], named)
   // At least one: another may have begun since they were ranked.
   const count = Math.max(1, ranked.length - kept.length)
-  return { shown: named, others: rest.total.requests === 0n ? undefined : { count, ...rest } }
+  const others = rest.total.requests === 0n ? undefined : { count, ...rest }
+  return { total: joined(others ? [...named, others] : named), shown: named, others }
 }
 
-function regrouped(series: readonly Series[], groupOf: (value: string | null) => string | null): readonly Series[] {
-  const groups = Map.groupBy(series, ({ value }) => groupOf(value))
-  return [...groups].map(([value, parts]) => ({ value, ...joined(parts) })).sort(byCost)
+function regrouped(series: readonly Series[], valuesOf: NonNullable<TopQuery['regroup']>): readonly Series[] {
+  const parts = series.flatMap((part) => valuesOf(part.value).map((value) => ({ value, part })))
+  const groups = Map.groupBy(parts, ({ value }) => value)
+  return [...groups].map(([value, found]) => ({ value, ...joined(found.map(({ part }) => part)) })).sort(byCost)
 }
 
 /** The highest cost first, then the most requests. */

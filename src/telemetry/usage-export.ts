@@ -21,6 +21,8 @@ import { groupOfSums } from './request-series.ts'
 export interface UsageQuery extends RequestFilters, Period {
   readonly database: LogDatabase
   readonly groupBy: readonly UsageGroup[]
+  /** By key: the person who owns it, the groups it is in. */
+  readonly ofKeys?: OfKeys
   /** Also add up what providers bill to the operator, which takes a quarter longer. */
   readonly withProviderCosts?: boolean
 }
@@ -31,7 +33,11 @@ export interface UsageExport extends UsageQuery {
   nameOf(group: NamedGroup, id: string): Promise<string | null>
 }
 
-const namedGroups = ['workspace', 'project', 'key'] as const
+/** A request counts under each of the values that its key has. */
+export type OfKeys = Readonly<Partial<Record<KeyGroup, ReadonlyMap<string, readonly string[]>>>>
+export type KeyGroup = 'person' | 'group'
+
+const namedGroups = ['workspace', 'project', 'key', 'person', 'group'] as const
 /** Groups by id whose objects have names. */
 export type NamedGroup = (typeof namedGroups)[number]
 
@@ -61,8 +67,8 @@ export async function* exportUsage(options: UsageExport): AsyncGenerator<string,
 }
 
 /** The sums by group, sorted by their groups, and over all of them. */
-export async function sumUsage({ database, groupBy, withProviderCosts, ...query }: UsageQuery) {
-  const groups = groupBy.map(columnOf)
+export async function sumUsage({ database, groupBy, ofKeys = {}, withProviderCosts, ...query }: UsageQuery) {
+  const groups = groupBy.map((group) => columnOf(group, ofKeys))
   const sums = createSums(groups)
   const figures = Object.entries({ ...usageColumns, ...(withProviderCosts && costColumns) })
   const wanted = usageSource({ ...query, groupBy })
@@ -159,6 +165,8 @@ interface GroupColumn {
   readonly sql: string
   /** The text for a value of the column; null = the request has none. */
   shown?(value: string): string | null
+  /** The values under which a request counts instead of the one of its column; none = it has none. */
+  valuesOf?(value: string): readonly string[]
 }
 
 /** `tag:NAME`: by the value of that tag. */
@@ -180,9 +188,14 @@ const groupColumns = {
   session: { name: 'session', sql: 'session' },
   agent: { name: 'agent', sql: 'agent' },
   user: { name: 'end_user', sql: 'end_user', shown: shownEndUser },
+  person: { name: 'person_id', sql: 'key_id' },
+  group: { name: 'group_id', sql: 'key_id' },
 } as const satisfies Readonly<Record<string, GroupColumn>>
 
-function columnOf(group: UsageGroup): GroupColumn {
+function columnOf(group: UsageGroup, ofKeys: OfKeys): GroupColumn {
+  if (group === 'person' || group === 'group') {
+    return { ...groupColumns[group], valuesOf: (key) => ofKeys[group]?.get(key) ?? [] }
+  }
   if (group in groupColumns) return groupColumns[group as keyof typeof groupColumns]
   const tag = group.slice('tag:'.length)
   return { name: group, sql: 'tags', shown: (tags) => tagsFromText(tags)[tag] ?? null }
@@ -236,14 +249,19 @@ function createSums(groups: readonly GroupColumn[]) {
     total,
     columns,
     add(row: SummedRow): void {
-      const values = groups.map(({ shown }, at) => {
-        const value = row[`g${at}`] ?? null
-        return value === null || !shown ? value : shown(value)
-      })
-      const name = JSON.stringify(values)
-      const sum = sums.get(name) ?? emptySum(values)
-      sums.set(name, sum)
-      for (const each of [sum, total]) addRow(each, row)
+      let combinations: readonly UsageSum['groups'][] = [[]]
+      for (const [at, column] of groups.entries()) {
+        const values = valuesIn(column, row[`g${at}`] ?? null)
+        combinations = combinations.flatMap((before) => values.map((value) => [...before, value]))
+      }
+      for (const values of combinations) {
+        const name = JSON.stringify(values)
+        const sum = sums.get(name) ?? emptySum(values)
+        sums.set(name, sum)
+        addRow(sum, row)
+      }
+      // Once, in however many groups it counts.
+      addRow(total, row)
     },
     /** Sorted by their groups. */
     list: () =>
@@ -253,6 +271,13 @@ function createSums(groups: readonly GroupColumn[]) {
         .sort(([a], [b]) => (a < b ? -1 : 1))
         .map(([, sum]) => sum),
   }
+}
+
+function valuesIn({ shown, valuesOf }: GroupColumn, value: string | null): readonly (string | null)[] {
+  if (value === null) return [null]
+  if (!valuesOf) return [shown ? shown(value) : value]
+  const values = valuesOf(value)
+  return values.length === 0 ? [null] : values
 }
 
 function addRow(sum: UsageSum, row: SummedRow): void {

@@ -83,6 +83,20 @@ export async function groupIdsOf(sql: Sql, personId: PersonId): Promise<readonly
   return rows.map(({ group_id: id }) => id)
 }
 
+/** Of each key that is in a group, by itself or by its owner. `workspaceId`: absent = of all workspaces. */
+export async function groupsOfKeys(sql: Sql, workspaceId?: WorkspaceId): Promise<ReadonlyMap<string, GroupId[]>> {
+  const rows = await sql<{ id: string; group_id: GroupId }>`
+    SELECT k.id, g.id AS group_id FROM groups g JOIN group_members m ON m.group_id = g.id
+      JOIN api_keys k ON k.id = m.member_id AND k.workspace_id = g.workspace_id
+      WHERE CAST(${workspaceId ?? null} AS TEXT) IS NULL OR g.workspace_id = ${workspaceId ?? null}
+    UNION SELECT k.id, g.id FROM groups g JOIN group_members m ON m.group_id = g.id
+      JOIN api_keys k ON k.owner_id = m.member_id AND k.workspace_id = g.workspace_id
+      WHERE CAST(${workspaceId ?? null} AS TEXT) IS NULL OR g.workspace_id = ${workspaceId ?? null}`
+  const groups = new Map<string, GroupId[]>()
+  for (const { id, group_id: group } of rows) groups.getOrInsertComputed(id, () => []).push(group)
+  return groups
+}
+
 export async function getGroup(sql: Sql, id: string): Promise<Group> {
   const found = isId('grp', id) ? groupRow.all(await sql`SELECT * FROM groups WHERE id = ${id}`) : []
   const [group] = await withMembers(sql, found)

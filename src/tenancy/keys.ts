@@ -211,8 +211,8 @@ function listRows(sql: Sql, { workspaceId, projectId, ownerId, page }: KeyQuery)
     WHERE k.id > ${after} ORDER BY k.id LIMIT ${count}`
 }
 
-/** Of the keys that belong to a person. */
-export async function ownersOfKeys(sql: Sql, workspaceId?: WorkspaceId): Promise<ReadonlyMap<KeyId, PersonId>> {
+/** The owner of each key that belongs to a person. */
+export async function ownersOfKeys(sql: Sql, workspaceId?: WorkspaceId): Promise<ReadonlyMap<string, [PersonId]>> {
   interface Row {
     readonly id: KeyId
     readonly owner_id: PersonId
@@ -220,7 +220,7 @@ export async function ownersOfKeys(sql: Sql, workspaceId?: WorkspaceId): Promise
   const rows = await (workspaceId === undefined
     ? sql<Row>`SELECT id, owner_id FROM api_keys WHERE owner_id IS NOT NULL`
     : sql<Row>`SELECT id, owner_id FROM api_keys WHERE owner_id IS NOT NULL AND workspace_id = ${workspaceId}`)
-  return new Map(rows.map(({ id, owner_id: owner }) => [id, owner]))
+  return new Map(rows.map(({ id, owner_id: owner }) => [id, [owner]]))
 }
 
 /** For the requests of one person; their keys are few. */

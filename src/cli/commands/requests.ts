@@ -237,10 +237,12 @@ const usage = downloadCommand({
   isDefault: true,
   summary: 'prints tokens and cost as CSV, summed up by day and model or by other groups',
   details: `One line for each combination; amounts are exact and in USD. Requests that retention has removed are included only
-where sums have the answer: docs/reference/attribution.md. Groups: day, workspace, project, key, model, provider, route, session, agent, user, tag:NAME. An empty cell: the requests have none.`,
+where sums have the answer: docs/reference/attribution.md. Groups: day, workspace, project, key, person (who owns the key), group, model, provider, route, session, agent, user, tag:NAME.
+An empty cell: the requests have none. By group, a request has a line in each group that its key or person is in now.`,
   examples: [
     'tollgate usage',
     'tollgate usage --by tag:team,model --json',
+    'tollgate usage --by person,model',
     'tollgate usage --by session --tag team=web',
     'tollgate usage --by workspace,model --from 2026-11-01 --to 2026-12-01 > november.csv',
   ],
@@ -271,9 +273,10 @@ const cacheReport = answerCommand({
   words: ['usage', 'cache'],
   summary: 'shows how much input came from prompt caches, and what that saved',
   details: `Hit rate: input read from a cache ÷ all input. Saved: what the same tokens would have cost without a cache, less their price;
-negative if writing to the cache cost more than reading from it saved. Groups: as in \`tollgate usage export\`.`,
+negative if writing to the cache cost more than reading from it saved. Groups: as in \`tollgate usage export\`; the total counts each request once.`,
   examples: [
     'tollgate usage cache',
+    'tollgate usage cache --by group',
     'tollgate usage cache --by route',
     'tollgate usage cache --by session --key key_…',
   ],

@@ -380,13 +380,82 @@ forEachEngine((engine) => {
       const query = `report=series&interval=1d&utc_offset_minutes=${offsetMinutes}&group_by=${group}&${period}`
       return (await management.ask('GET', `/api/usage/estimate?${query}`)).body.rows
     }
-    const summed = ['model', 'person', 'key', 'project', 'provider', 'route', 'agent', 'session', 'cause', 'workspace']
+    const summed = [
+      'model',
+      'person',
+      'group',
+      'key',
+      'project',
+      'provider',
+      'route',
+      'agent',
+      'session',
+      'cause',
+      'workspace',
+    ]
     for (const value of summed) {
       // Days in India begin at 18:30 in UTC, days seven and a half hours behind it at 07:30.
       const rows = [await rowsOf(value), await rowsOf(value, 330), await rowsOf(value, -450)]
       expect([value, ...rows]).toEqual([value, 0, 0, 3])
     }
     expect([await rowsOf('user'), await rowsOf('tag:team')]).toEqual([3, 3])
+  })
+
+  test('sums up by person and by group as plain SQL does, where groups overlap and the total does not', async () => {
+    await using management = await openManagement(engine)
+    const { database } = management
+    const place = await openPlace(management)
+    const people = [createId('per'), createId('per')] as const
+    await database.transaction(async (sql) => {
+      for (const [at, id] of people.entries()) {
+        await sql`INSERT INTO people (id, email, name, created_at) VALUES (${id}, ${`${at}@x.org`}, ${`P${at}`}, 0)`
+        await sql`INSERT INTO members (id, person_id, workspace_id, role, source, created_at)
+          VALUES (${createId('mem')}, ${id}, ${place.workspace}, 'member', 'invitation', 0)`
+      }
+    })
+    const keys = [place.key]
+    for (const owner of [...people, undefined]) {
+      const { id } = await management.make(`/api/projects/${place.project}/keys`, { name: `of ${owner}` })
+      if (owner) await database.transaction((sql) => sql`UPDATE api_keys SET owner_id = ${owner} WHERE id = ${id}`)
+      keys.push(id as KeyId)
+    }
+    const group = (name: string, ...members: string[]) =>
+      management.make(`/api/workspaces/${place.workspace}/groups`, { name, members })
+    // The first person is in both groups, and in one of them by a key as well; the last key is in none.
+    await group('design', people[0], String(keys[1]), place.key)
+    await group('all hands', ...people)
+    for (const [at, key] of keys.entries()) {
+      for (let count = 0; count <= at; count++) await writeRequest(management, { ...place, key: key as KeyId })
+    }
+    const plain = await database.sql<{ name: string | null; requests: bigint; cost: bigint }>`
+      SELECT s.name, COUNT(*) AS requests, CAST(SUM(r.charge) AS BIGINT) AS cost FROM requests r
+      JOIN api_keys k ON k.id = r.key_id LEFT JOIN (SELECT DISTINCT g.name, a.id FROM groups g, group_members m, api_keys a
+        WHERE m.group_id = g.id AND m.member_id IN (a.id, a.owner_id)) s ON s.id = k.id GROUP BY s.name ORDER BY 1`
+    // 1 + 2, 2 + 3 and 4 of ten requests, of 22,000 nano-dollars each.
+    const expected = [
+      { name: 'all hands', requests: 5n, cost: 110_000n },
+      { name: 'design', requests: 3n, cost: 66_000n },
+      { name: null, requests: 4n, cost: 88_000n },
+    ]
+    expect(plain.toSorted((a, b) => String(a.name).localeCompare(String(b.name)))).toEqual(expected)
+    const period = 'from=2027-01-08T00:00:00Z&to=2027-01-16T00:00:00Z'
+    type Row = { readonly requests: number; readonly cost: string }
+    const shown = (rows: readonly Row[], nameOf: (row: Row) => unknown) =>
+      rows.map((row) => `${nameOf(row)} ${row.requests} ${row.cost}`).sort()
+    const { body } = await management.ask('GET', `/api/usage?group_by=group&${period}`)
+    const sums = ['all hands 5 0.00011', 'design 3 0.000066', 'null 4 0.000088']
+    expect(shown(body.groups, (row) => (row as unknown as { names: string[] }).names[0] ?? null)).toEqual(sums)
+    expect(body.total).toMatchObject({ requests: 10, cost: '0.00022' })
+    const series = (await management.ask('GET', `/api/usage/series?group_by=group&${period}`)).body
+    expect(shown(series.series, (row) => (row as unknown as { name: string }).name)).toEqual(sums)
+    expect(series.total).toMatchObject({ requests: 10, cost: '0.00022' })
+    const csv = await management.ask('GET', `/api/usage/export?group_by=person,group&format=csv&${period}`)
+    const lines = csv.text.split('\n')
+    expect(lines[0]).toStartWith('person_id,person,group_id,group,requests,')
+    const cells = lines.slice(1, -1).map((line) => line.split(','))
+    expect(cells.map(([, person, , name, requests]) => [person, name, requests].join(' ')).sort()).toEqual(
+      ['P0 all hands 2', 'P0 design 2', 'P1 all hands 3', ' design 1', '  4'].sort(),
+    )
   })
 
   test('sums up requests by hour and by key, with names', async () => {

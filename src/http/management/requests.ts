@@ -48,7 +48,6 @@ import {
   type FacetName,
   facetNames,
   facetsSource,
-  joined,
   readTopSeries,
   type SeriesSum,
   seriesSource,
@@ -59,12 +58,14 @@ import type { RequestTail } from '../../telemetry/request-tail.ts'
 import {
   exportUsage,
   inputOf,
+  type KeyGroup,
   sumUsage,
   type UsageQuery,
   type UsageSum,
   usageSource,
 } from '../../telemetry/usage-export.ts'
 import { findEndUser } from '../../tenancy/end-users.ts'
+import { groupsOfKeys } from '../../tenancy/groups.ts'
 import { keysOfOwner, nameOfKey, ownersOfKeys } from '../../tenancy/keys.ts'
 import { notFound } from '../../tenancy/management.ts'
 import type { Reach } from '../../tenancy/principal.ts'
@@ -94,7 +95,11 @@ export function requestHandlers({ database, clock, requests, tail }: RouteDepend
   const usageQuery = async ({ query, reach, signal }: UsageCall): Promise<UsageQuery> => {
     const { group_by: groupBy } = query
     const filters = await reachedBy(database, query, reach)
-    return { database: { ...database, signal }, ...periodOf(query, usageSpanMs), groupBy, ...filters }
+    const ofKeys: { [Group in KeyGroup]?: ReadonlyMap<string, readonly string[]> } = {}
+    for (const group of groupBy) {
+      if (isKeyGroup(group)) ofKeys[group] = await valuesOfKeys[group](database.sql, filters.workspaceId)
+    }
+    return { database: { ...database, signal }, ...periodOf(query, usageSpanMs), groupBy, ofKeys, ...filters }
   }
   /** null = the log is empty, or the answer also has what retention removed from the log. */
   const logFromOf = async (query: SourceQuery): Promise<string | null> => {
@@ -115,9 +120,10 @@ export function requestHandlers({ database, clock, requests, tail }: RouteDepend
     }
     const offsetMs = query.utc_offset_minutes * 60_000
     const wanted = { ...(await reachedBy(database, query, reach)), from, to, stepMs, offsetMs, interval }
-    if (query.group_by !== 'person') return { ...wanted, group: query.group_by }
-    const owners = await ownersOfKeys(database.sql, wanted.workspaceId)
-    return { ...wanted, group: 'key', regroup: (key) => owners.get(key as KeyId) ?? null }
+    const { group_by: group } = query
+    if (!isKeyGroup(group)) return { ...wanted, group }
+    const values = await valuesOfKeys[group](database.sql, wanted.workspaceId)
+    return { ...wanted, group: 'key', regroup: (key) => values.get(key ?? '') ?? [null] }
   }
   const reportOf = async <Sums>(
     call: UsageCall,
@@ -126,7 +132,7 @@ export function requestHandlers({ database, clock, requests, tail }: RouteDepend
   ) => {
     const wanted = { ...(await usageQuery(call)), ...more }
     const { from, to, groupBy } = checkPeriod(wanted)
-    const { database: _, withProviderCosts: __, ...query } = wanted
+    const { database: _, withProviderCosts: __, ofKeys: ___, ...query } = wanted
     const [logFrom, sums] = await Promise.all([logFromOf(usageSource(query)), sumUsage(wanted)])
     const groups = [...sums.list()].sort(byCost)
     const kept = groups.slice(0, usageGroupsMax)
@@ -249,7 +255,7 @@ export function requestHandlers({ database, clock, requests, tail }: RouteDepend
     async getUsageSeries({ query, reach, signal }) {
       const { interval, ...wanted } = await seriesQuery(query, reach)
       const { from, to } = wanted
-      const [logFrom, { shown, others }] = await Promise.all([
+      const [logFrom, { total, shown, others }] = await Promise.all([
         logFromOf(seriesSource(wanted)),
         readTopSeries({ ...database, signal }, wanted, seriesMax),
       ])
@@ -258,7 +264,7 @@ export function requestHandlers({ database, clock, requests, tail }: RouteDepend
         to: isoTime(to),
         interval,
         log_from: logFrom,
-        total: seriesAnswer(joined(others ? [...shown, others] : shown)),
+        total: seriesAnswer(total),
         series: await Promise.all(
           shown.map(async (series) => ({
             value: series.value,
@@ -272,6 +278,13 @@ export function requestHandlers({ database, clock, requests, tail }: RouteDepend
     getUsage: (call) => reportOf(call, usageAnswerOf),
     getMargin: (call) => reportOf(call, marginAnswerOf, { withProviderCosts: true }),
   } satisfies Partial<Handlers>
+}
+
+/** What is known by the key of a request. */
+const valuesOfKeys = { person: ownersOfKeys, group: groupsOfKeys } as const satisfies Readonly<Record<KeyGroup, object>>
+
+function isKeyGroup(group: string): group is KeyGroup {
+  return Object.hasOwn(valuesOfKeys, group)
 }
 
 function checkPeriod<Period extends { readonly from: number; readonly to: number }>(period: Period): Period {
@@ -532,7 +545,7 @@ function sumsAnswer(figures: Figures) {
 }
 
 const namedTables: Readonly<Record<string, string>> = {
-  ...{ project: 'projects', workspace: 'workspaces', person: 'people' },
+  ...{ project: 'projects', workspace: 'workspaces', person: 'people', group: 'groups' },
 }
 
 /** null = what is grouped by has no names. */

@@ -76,6 +76,7 @@ export function axisText(name: Metric['value'], value: number): string {
 export const seriesGroups = [
   { value: 'model', label: 'Model', filter: 'model' },
   { value: 'person', label: 'Person', filter: undefined },
+  { value: 'group', label: 'Group', filter: undefined },
   { value: 'key', label: 'Key', filter: 'key' },
   { value: 'project', label: 'Project', filter: 'project' },
   { value: 'provider', label: 'Provider', filter: 'provider' },
@@ -148,6 +149,12 @@ export function UsageExplorer(props: UsageExplorerProps) {
       {usage.log_from !== null && usage.log_from > usage.from && (
         <p class="hint">From the request log, which begins at {moment(usage.log_from)}.</p>
       )}
+      {group === 'group' && (
+        <p class="hint">
+          A request counts in each group that its key or the person who owns it is in now, and once in the total, so the
+          groups may add up to more.
+        </p>
+      )}
       <SeriesTable usage={usage} group={group} filter={filter} />
       <details>
         <summary class="hint">Show as table</summary>
@@ -208,7 +215,8 @@ export function SeriesChart(props: SeriesChartProps) {
       series={chartSeries(usage, metric, group, starts)}
       before={previousValues(props)}
       beforeName={props.previousName}
-      isStacked={metric.isSum}
+      // Groups overlap: stacked they would be higher than the total.
+      isStacked={metric.isSum && group !== 'group'}
       when={usage.interval === '1d' ? day : hour}
       text={(value) => metricText(metric.value, value)}
       axisText={(value) => axisText(metric.value, value)}
