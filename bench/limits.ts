@@ -52,6 +52,15 @@ const LIMITS: readonly Limit[] = [
     least: 0.7,
     text: `${THROUGHPUT} of one hot wallet`,
   },
+  // Six spend limits of the kinds that a request is looked up in for each of its limits.
+  {
+    metric: 'cpuMicrosPerRequest',
+    cell: 'chat',
+    of: 'six-limits',
+    to: 'tollgate',
+    most: 1.05,
+    text: `${REQUEST}, six limits`,
+  },
   // The Responses API costs what the other two cost.
   ...[
     ['responses', 'chat'],

@@ -9,7 +9,7 @@ import { litellm } from './litellm.ts'
 import { nginx } from './nginx.ts'
 import { portkey } from './portkey.ts'
 import { bunServe, ownServer } from './servers.ts'
-import { tollgate, tollgateUnbilled, tollgateWallets } from './tollgate.ts'
+import { tollgate, tollgateLimits, tollgateUnbilled, tollgateWallets } from './tollgate.ts'
 
 export const CONTENDERS: readonly Contender[] = [
   direct,
@@ -24,6 +24,7 @@ export const CONTENDERS: readonly Contender[] = [
   tollgate,
   tollgateUnbilled,
   tollgateWallets,
+  tollgateLimits,
   busbar,
   bifrost,
   portkey,

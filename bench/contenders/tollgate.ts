@@ -20,6 +20,9 @@ export const tollgateUnbilled = contender('unbilled', { isBilled: false })
 /** The same with a wallet for each connection. */
 export const tollgateWallets = contender('many-wallets', { wallets: 32 })
 
+/** The same with six spend limits that nothing reaches: of a group, of some models, in windows that roll. */
+export const tollgateLimits = contender('six-limits', { hasLimits: true })
+
 /** The gateway of another checkout, such as that of an earlier commit, to compare both within one run. */
 export const tollgateFrom = (root: string): Contender => contender('before', { root })
 
@@ -32,6 +35,7 @@ interface Variation {
   readonly root?: string
   readonly isBilled?: boolean
   readonly wallets?: number
+  readonly hasLimits?: boolean
 }
 
 function contender(name: string, variation: Variation): Contender {
@@ -42,7 +46,7 @@ function contender(name: string, variation: Variation): Contender {
 const ownRoot = join(import.meta.dir, '..', '..')
 
 async function start(name: string, setting: Setting, variation: Variation): Promise<Start> {
-  const { isBilled = true, wallets = 1, root = ownRoot, preload } = variation
+  const { isBilled = true, wallets = 1, hasLimits = false, root = ownRoot, preload } = variation
   const data = join(setting.folder, `${name}-data`)
   mkdirSync(data, { recursive: true, mode: 0o700 })
   const configPath = join(setting.folder, `${name}.yaml`)
@@ -70,6 +74,7 @@ async function start(name: string, setting: Setting, variation: Variation): Prom
     return { absent: 'did not start (wrote no first key)' }
   }
   const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string }
+  if (hasLimits) await setLimits(launched.port, data)
   const others = wallets > 1 ? await openWallets(launched.port, data, wallets - 1) : []
   const call = (_surface: Surface, provider: Surface) => ({
     model: `bench/${provider}`,
@@ -81,17 +86,8 @@ async function start(name: string, setting: Setting, variation: Variation): Prom
 
 /** Workspaces with money and a key each, made as an operator would make them. */
 async function openWallets(port: number, data: string, count: number): Promise<string[]> {
-  const token = readFileSync(join(data, 'admin-token'), 'utf8').trim()
-  const post = async (path: string, body: object): Promise<Record<string, string>> => {
-    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
-    const response = await fetch(`http://127.0.0.1:${port}${path}`, {
-      method: 'POST',
-      headers,
-      body: JSON.stringify(body),
-    })
-    if (!response.ok) throw new Error(`${path}: ${await response.text()}`)
-    return (await response.json()) as Record<string, string>
-  }
+  const manage = managementOf(port, data)
+  const post = (path: string, body: object) => manage<Record<string, string>>('POST', path, body)
   const keys: string[] = []
   for (let at = 0; at < count; at++) {
     const workspace = await post('/api/workspaces', { name: `bench-${at}` })
@@ -100,6 +96,38 @@ async function openWallets(port: number, data: string, count: number): Promise<s
     keys.push((await post(`/api/projects/${project.id}/keys`, { name: 'bench' })).secret ?? '')
   }
   return keys
+}
+
+/** Of the project of the first key, which is in the group that three of them name. */
+async function setLimits(port: number, data: string): Promise<void> {
+  const manage = managementOf(port, data)
+  const [key] = (await manage<{ data: { id: string; project_id: string; workspace_id: string }[] }>('GET', '/api/keys'))
+    .data
+  await manage('POST', `/api/workspaces/${key?.workspace_id}/groups`, { name: 'bench', members: [key?.id] })
+  const limits = [
+    { subject: 'group:bench', window: 'day' },
+    { subject: 'group:bench', window: '5h' },
+    { subject: 'group:bench', models: 'bench/*', window: '7d' },
+    { models: 'bench/*', window: '1h' },
+    { models: '!bench/other', window: '24h' },
+    { window: '31d' },
+  ]
+  const spendLimits = limits.map((limit) => ({ ...limit, limit: '1000' }))
+  await manage('PUT', `/api/projects/${key?.project_id}/limits`, { spend_limits: spendLimits })
+}
+
+function managementOf(port: number, data: string) {
+  const token = readFileSync(join(data, 'admin-token'), 'utf8').trim()
+  return async <Answer>(method: string, path: string, body?: object): Promise<Answer> => {
+    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+    const response = await fetch(`http://127.0.0.1:${port}${path}`, {
+      method,
+      headers,
+      ...(body && { body: JSON.stringify(body) }),
+    })
+    if (!response.ok) throw new Error(`${path}: ${await response.text()}`)
+    return (await response.json()) as Answer
+  }
 }
 
 // Priced, so that the whole way to the ledger is measured, and so low that the opening credit of $5.00 lasts: a request

@@ -2,6 +2,7 @@
 
 import { hashOfEndUser } from '../kernel/attribution.ts'
 import type { Clock } from '../kernel/clock.ts'
+import { firstIdAt } from '../kernel/ids.ts'
 import {
   isRolling,
   keptUntil,
@@ -115,23 +116,30 @@ export function createBudgetSeeds(options: BudgetSeedsOptions): BudgetSeeds {
     const by = await database.transaction((sql) => raiseSeed(sql, scopeId, window, attributed))
     if (by > 0n) onRaised(budgetName(scopeId, window), by)
   }
-  const raiseFromLog = async (owner: string, window: string, limits: readonly SpendLimit[]): Promise<void> => {
-    const sums = await sumUncounted(database, owner, window, limits)
+  const raiseFromLog = async (
+    owner: string,
+    window: string,
+    { limits, before }: Pick<Uncountable, 'limits' | 'before'>,
+  ): Promise<void> => {
+    const sums = await sumUncounted(database, owner, window, { limits, before })
     for (const [scope, uncounted] of sums) await raise(scope, window, uncounted)
   }
-  /** `fromLog`: those limits of the owner in the window whose charges have no sums. */
-  /** `since`: the first moment that counts. */
-  const raiseMinutes = async (owner: string, word: string, limits: readonly SpendLimit[], since: number) => {
-    const from = Math.max(since, clock.now() - (rollingMinutes(word) ?? 0) * minuteMs)
-    for (const [scope, minutes] of await sumUncountedMinutes(database, owner, { word, from, limits })) {
+  const raiseMinutes = async (owner: string, asked: Uncountable) => {
+    const { word } = asked
+    const from = Math.max(asked.from, clock.now() - (rollingMinutes(word) ?? 0) * minuteMs)
+    for (const [scope, minutes] of await sumUncountedMinutes(database, owner, { ...asked, from })) {
       const raised = await database.transaction((sql) => raiseMinuteSeeds(sql, scope, word, minutes))
       for (const [minute, by] of raised) onRaised(budgetName(scope, minuteWindow(word, minute)), by)
     }
   }
+  /** `fromLog`: those limits of the owner in the window whose charges have no sums. `since`: the first moment that counts. */
   const seed = async (owner: string, window: string, fromLog?: readonly SpendLimit[], since = 0): Promise<void> => {
+    // Later requests name the budget, so what is read again does not grow.
+    const before = firstIdAt(clock.now() + namedAfterMs)
     const again = () => {
       if (fromLog === undefined) return raise(owner, window)
-      return isRolling(window) ? raiseMinutes(owner, window, fromLog, since) : raiseFromLog(owner, window, fromLog)
+      const asked = { word: window, from: since, before, limits: fromLog }
+      return isRolling(window) ? raiseMinutes(owner, asked) : raiseFromLog(owner, window, asked)
     }
     await again()
     const name = budgetName(fromLog ? `${owner}/` : owner, window)
@@ -302,19 +310,19 @@ interface ChargeRow {
 const pageMax = 200
 /** Ids ascend with time but for the clocks of several replicas. */
 const marginMs = 60_000
-/** Sorts after every id. */
-const endOfLog = 'req_~'
+/** Once limits have been set for so long, every replica knows them, and ids of earlier requests are behind even if its clock is ahead. */
+const namedAfterMs = 2 * marginMs
 
 /** By scope. A row never changes, so each sum is exact however long the reading takes, and never falls. */
 async function sumUncounted(
   { sql }: Pick<Database, 'sql'>,
   owner: string,
   window: string,
-  limits: readonly SpendLimit[],
+  asked: Pick<Uncountable, 'limits' | 'before'>,
 ): Promise<ReadonlyMap<string, bigint>> {
   const [from, until] = [windowStart(window) ?? 0, windowEnd(window) ?? 0]
   const sums = new Map<string, bigint>()
-  for await (const { row, scope, charge } of logUncounted(sql, owner, { word: window, from, limits })) {
+  for await (const { row, scope, charge } of logUncounted(sql, owner, { ...asked, word: window, from })) {
     if (row.started_at < until) sums.set(scope, (sums.get(scope) ?? 0n) + charge)
   }
   return sums
@@ -324,6 +332,8 @@ interface Uncountable {
   /** The window, or the word of a rolling one. */
   readonly word: string
   readonly from: number
+  /** The id of a request: only earlier ones. */
+  readonly before: string
   readonly limits: readonly SpendLimit[]
 }
 
@@ -343,9 +353,9 @@ async function sumUncountedMinutes(
 }
 
 /** Charges of the scopes of these limits, as far as they do not name them in the window. */
-async function* logUncounted(sql: Sql, owner: string, { word, from, limits }: Uncountable) {
+async function* logUncounted(sql: Sql, owner: string, { word, from, before, limits }: Uncountable) {
   const factsOf = await readMembers(sql, owner)
-  for await (const row of readLog(sql, owner, from)) {
+  for await (const row of readLog(sql, owner, { from, before })) {
     const { charge, model } = row
     if (charge === null) continue
     const named = parseBudgetNames(row.budgets).map((name) => budgetOfCharge(name).budget)
@@ -408,20 +418,25 @@ async function readMembers(sql: Sql, owner: string): Promise<(row: ChargeRow) =>
   }
 }
 
-/** Requests of the owner that began at that moment or later, newest first. */
-async function* readLog(sql: Sql, owner: string, from: number): AsyncGenerator<ChargeRow> {
+/** Requests of the owner with ids before that one that began at that moment or later, newest first. */
+async function* readLog(
+  sql: Sql,
+  owner: string,
+  { from, before: first }: Pick<Uncountable, 'from' | 'before'>,
+): AsyncGenerator<ChargeRow> {
   const isProject = owner.startsWith('prj_')
   const column = owner.startsWith('key_') ? 'key_id' : 'workspace_id'
   const [project] = isProject
     ? await sql<{ id: string }>`SELECT workspace_id AS id FROM projects WHERE id = ${owner}`
     : []
   const value = project?.id ?? owner
+  // SQLite does not look up a comparison of rows in the index: it would read all newer requests again for every page.
   const text = [
-    `SELECT id, started_at, total_ms, project_id, key_id, model, charge, end_user, tags, budgets FROM requests WHERE (${column}, id) < (`,
-    ...[', ', `) AND ${column} = `, ` ORDER BY ${column} DESC, id DESC LIMIT ${pageMax}`],
+    `SELECT id, started_at, total_ms, project_id, key_id, model, charge, end_user, tags, budgets FROM requests WHERE ${column} = `,
+    ...[' AND id < ', ` AND (${column}, id) < (`, ', ', `) ORDER BY ${column} DESC, id DESC LIMIT ${pageMax}`],
   ]
-  for (let before = endOfLog; ; ) {
-    const rows = await sql<ChargeRow>(templateOf(text), value, before, value)
+  for (let before = first; ; ) {
+    const rows = await sql<ChargeRow>(templateOf(text), value, before, value, before)
     for (const row of rows) if (row.started_at >= from && (!isProject || row.project_id === owner)) yield row
     const last = rows.at(-1)
     if (!last || rows.length < pageMax || last.started_at < from - marginMs) return

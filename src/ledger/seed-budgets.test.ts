@@ -10,10 +10,11 @@ import {
   type TestLedger,
 } from '../../test/parts/ledger.ts'
 import { until } from '../../test/tenancy/tenancy.ts'
-import type { KeyId, RequestId, WorkspaceId } from '../kernel/ids.ts'
+import { firstIdAt, type KeyId, type RequestId, type WorkspaceId } from '../kernel/ids.ts'
 import type { Nano } from '../kernel/money.ts'
 import { wholeSubject } from '../kernel/spend-limit.ts'
 import type { Database } from '../store/database.ts'
+import { templateOf } from '../store/insert-rows.ts'
 import type { Sql } from '../store/sql.ts'
 import { type Budget, windowAt } from './budget.ts'
 import { seedRoundMs } from './budget-seeds.ts'
@@ -155,6 +156,39 @@ forEachEngine((_, storeTest) => {
     expect(await books.hold(16n, today('key_1', 50n))).toMatchObject({ kind: 'over budget', spent: 35n, held: 0n })
     await expectBooksRight(database)
   })
+
+  storeTest(
+    'a recount reads by the index, and no requests that began after the limit was set',
+    async ({ database }) => {
+      const read: { readonly text: string; readonly ids: readonly string[] }[] = []
+      const reading = (async (text: TemplateStringsArray, ...values: []) => {
+        const rows = await database.sql<{ id: string }>(text, ...values)
+        if (text[0]?.includes('FROM requests WHERE')) read.push({ text: text.join('?'), ids: rows.map(({ id }) => id) })
+        return rows
+      }) as Sql
+      await using books = await openBooks({ ...database, sql: reading })
+      const { ledger, workspaceId, clock, timers } = books
+      await books.charge(30n, now - 1000)
+      const rolling = [{ subject: wholeSubject, window: '5h', amount: 1n as Nano }] as const
+      ledger.recount('key_1', rolling)
+      await until(async () => read.length > 0)
+      const later = holdOf(workspaceId, 15n, firstIdAt(now + 10 * 60_000))
+      await ledger.hold(later)
+      await settle(books, later.requestId, { amount: 15n, startedAt: now + 10 * 60_000 })
+      const before = read.length
+      for (let rounds = 0; rounds < 3; rounds++) {
+        clock.advance(30 * 60_000)
+        await timers.round()
+      }
+      expect(read.length).toBeGreaterThan(before)
+      expect(read.every(({ ids }) => ids.length === 1)).toBe(true)
+      if (database.engine === 'postgres') return
+      const plan = await database.sql<{ detail: string }>(templateOf([`EXPLAIN QUERY PLAN ${read[0]?.text}`]))
+      expect(plan.map(({ detail }) => detail)).toEqual([
+        'SEARCH requests USING INDEX requests_by_key (key_id=? AND id<?)',
+      ])
+    },
+  )
 
   storeTest(
     'a recount that its process did not finish is done by the next one, and then forgotten',
