@@ -8,18 +8,20 @@ import { findPostgresPrograms } from '../parts/postgres.ts'
 import { refuseOptions, scriptOptions } from '../parts/script-options.ts'
 import { tryAiSdk } from './ai-sdk.ts'
 import { approvedKinds, tryApproved } from './approved-agents.ts'
+import { bends, tryBending } from './bending-limits.ts'
 import { makeEightCalls } from './eight-calls.ts'
 import { type Failures, fetchAgent, realAgents, type Tried, tryConnect } from './real-agents.ts'
 import { trySignedIn } from './signed-in-agents.ts'
 
 const aiSdk = 'ai-sdk'
 const ids = realAgents.map(({ id }) => id)
-const usage = `Usage: npm run agents [-- --only NAME] [--sign-in | --approved | --failures N]
+const usage = `Usage: npm run agents [-- --only NAME] [--sign-in | --approved | --bending | --failures N]
 
 Installs coding agents into the temporary folder and runs each through the gateway, against a fake model.
   --only       one of ${ids.join(', ')}; with --failures also ${aiSdk}
   --sign-in    with a person's sign-in: its token expires in mid-session, and at the end it is signed out
   --approved   the same on whole gateways: SQLite and two replicas, a local account and an identity provider
+  --bending    at a spend limit that names another model, or slows down, in the middle of the task
   --failures   the provider fails this many times in a row before each answer, in each of several ways`
 
 const {
@@ -27,10 +29,12 @@ const {
   failures,
   'sign-in': signIn,
   approved,
+  bending,
 } = scriptOptions(usage, {
   only: { type: 'string' },
   'sign-in': { type: 'boolean' },
   approved: { type: 'boolean' },
+  bending: { type: 'boolean' },
   failures: { type: 'string' },
 })
 if (failures !== undefined && !/^[1-9]$/.test(failures)) refuseOptions('--failures takes a number from 1 to 9.', usage)
@@ -67,6 +71,10 @@ for (const agent of realAgents.filter(({ id }) => only === undefined || id === o
   if (approved) {
     for (const kind of findPostgresPrograms() === undefined ? approvedKinds.slice(0, 2) : approvedKinds)
       report(`${name}, ${kind.engine}, ${kind.account}`, await tryApproved(agent, fetched.folder, kind))
+    continue
+  }
+  if (bending) {
+    for (const bend of bends) report(`${name}, ${bend}`, await tryBending(agent, fetched.folder, bend))
     continue
   }
   if (signIn) {

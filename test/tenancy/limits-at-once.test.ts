@@ -1,15 +1,20 @@
 // 200 calls at once against a limit that twenty of them use up, for each kind of subject and window: never more than the limit,
-// and at least 95 % of it. One process on SQLite, two on PostgreSQL, with and without Redis. A call costs $0.00005, which is all
-// that it can cost.
+// and at least 95 % of it. One process on SQLite, two on PostgreSQL, with and without Redis; then the same with a process that
+// is killed in the middle. A call costs $0.00005, which is all that it can cost.
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { createId } from '../../src/kernel/ids.ts'
 import { verify } from '../../src/ledger/verify.ts'
+import type { Database } from '../../src/store/database.ts'
 import { openDatabase } from '../../src/store/open-database.ts'
 import { ask } from '../parts/ask.ts'
-import { createEngine, type Place } from '../parts/engines.ts'
+import { startCrashGateway } from '../parts/crash-gateway.ts'
+import { createEngine, createThrowAwayFolder, type Place } from '../parts/engines.ts'
 import { type Gateway, startGateway, stopAll } from '../parts/gateway.ts'
-import { findPostgresPrograms } from '../parts/postgres.ts'
+import { callManagement } from '../parts/manage.ts'
+import { findPostgresPrograms, sharedPostgres } from '../parts/postgres.ts'
 import { findRedisProgram, type RedisServer, startRedis } from '../parts/redis.ts'
 import { chat, inWordsOf } from '../parts/surfaces.ts'
 import { startUpstream, type Upstream } from '../parts/upstream.ts'
@@ -36,6 +41,39 @@ const kinds = [
   { subject: 'group:design', window: '5h', models: 'acme/*' },
 ] as const
 
+type Kind = (typeof kinds)[number]
+
+const body = { model: 'acme/large', max_tokens: 50, user: 'bob', messages: [{ role: 'user', content: 'hi' }] }
+
+const callWith = (url: string, key: string) =>
+  ask({ url, key }, chat, inWordsOf(chat, body), { 'x-tollgate-tags': 'team=web' })
+
+/** A key of a person in a group, in a project with the limit. */
+async function limitedKey(must: Tenancy['must'], database: Database, kind: Kind) {
+  const { id: workspaceId } = await must('POST', '/api/workspaces', { name: 'a tenant' })
+  await must('POST', `/api/workspaces/${workspaceId}/topups`, { amount: '1' })
+  const { id: projectId } = await must('POST', `/api/workspaces/${workspaceId}/projects`, { name: 'a project' })
+  const { id: keyId, secret: key } = await must('POST', `/api/projects/${projectId}/keys`, { name: 'k' })
+  const person = createId('per')
+  await database.transaction(async (sql) => {
+    await sql`INSERT INTO people (id, email, name, created_at) VALUES (${person}, ${`${person}@x.org`}, 'Ada', 0)`
+    await sql`INSERT INTO members (id, person_id, workspace_id, role, source, created_at)
+      VALUES (${createId('mem')}, ${person}, ${workspaceId}, 'member', 'invitation', 0)`
+    await sql`UPDATE api_keys SET owner_id = ${person} WHERE id = ${keyId}`
+  })
+  await must('POST', `/api/workspaces/${workspaceId}/groups`, { name: 'design', members: [person] })
+  await must('PUT', `/api/projects/${projectId}/limits`, { spend_limits: [{ ...kind, limit }] })
+  return { projectId, key }
+}
+
+const openBooks = (url: string | undefined, dataFolder: string) => openDatabase({ url, dataFolder, timeoutFactor: 30 })
+
+async function chargedIn({ sql }: Database, projectId: string) {
+  const [row] = await sql<{ count: bigint; spent: bigint | null }>`SELECT COUNT(*) AS count,
+    CAST(SUM(charge) AS BIGINT) AS spent FROM requests WHERE project_id = ${projectId} AND charge > 0`
+  return { count: row?.count ?? 0n, spent: row?.spent ?? 0n }
+}
+
 function cases(name: string, engineName: 'sqlite' | 'postgres', hasRedis: boolean): void {
   let upstream: Upstream
   let tenancy: Tenancy
@@ -60,28 +98,15 @@ function cases(name: string, engineName: 'sqlite' | 'postgres', hasRedis: boolea
     await redis?.[Symbol.asyncDispose]()
   })
 
-  const openBooks = () => openDatabase({ url: place.url, dataFolder: tenancy.gateway.dataFolder })
-
   // Redis counts no money: two kinds are enough to see that it changes nothing.
   for (const kind of hasRedis ? kinds.filter(({ window }) => window === '5h') : kinds) {
     test(`${name}: ${Object.values(kind).join(' ')}`, async () => {
-      const { workspaceId, projectId, keyId, key } = await tenancy.tenant({ credit: '1' })
-      const person = createId('per')
-      const database = await openBooks()
-      await database.transaction(async (sql) => {
-        await sql`INSERT INTO people (id, email, name, created_at) VALUES (${person}, ${`${person}@x.org`}, 'Ada', 0)`
-        await sql`INSERT INTO members (id, person_id, workspace_id, role, source, created_at)
-          VALUES (${createId('mem')}, ${person}, ${workspaceId}, 'member', 'invitation', 0)`
-        await sql`UPDATE api_keys SET owner_id = ${person} WHERE id = ${keyId}`
-      })
-      const group = { name: 'design', members: [person] }
-      await tenancy.must('POST', `/api/workspaces/${workspaceId}/groups`, group)
-      await tenancy.must('PUT', `/api/projects/${projectId}/limits`, { spend_limits: [{ ...kind, limit }] })
-      const body = { model: 'acme/large', max_tokens: 50, user: 'bob', messages: [{ role: 'user', content: 'hi' }] }
+      const database = await openBooks(place.url, tenancy.gateway.dataFolder)
+      const { projectId, key } = await limitedKey(tenancy.must, database, kind)
       const places = [tenancy.gateway, ...(second ? [second] : [])]
       const call = async (at: number) => {
         const gateway = places[at % places.length] as Gateway
-        const answered = await ask({ ...gateway, key }, chat, inWordsOf(chat, body), { 'x-tollgate-tags': 'team=web' })
+        const answered = await callWith(gateway.url, key)
         await answered.text()
         return answered.status
       }
@@ -90,26 +115,111 @@ function cases(name: string, engineName: 'sqlite' | 'postgres', hasRedis: boolea
       // Whoever was turned away because others were running comes again.
       let answered = statuses.filter((status) => status === 200).length
       for (let tries = 0; tries < 40 && (await call(tries)) === 200; tries++) answered++
-      const charged = async () => {
-        const [row] = await database.sql<{ count: bigint; spent: bigint }>`SELECT COUNT(*) AS count,
-          CAST(SUM(charge) AS BIGINT) AS spent FROM requests WHERE project_id = ${projectId} AND charge > 0`
-        return row
-      }
       // On SQLite they are applied from the journal, soon after the answers.
-      while (((await charged())?.count ?? 0n) < answered) await Bun.sleep(20)
-      const row = await charged()
-      expect(row?.spent).toBeLessThanOrEqual(limitNano)
-      expect(row?.spent).toBeGreaterThanOrEqual((limitNano * 95n) / 100n)
+      while ((await chargedIn(database, projectId)).count < answered) await Bun.sleep(20)
+      const { spent } = await chargedIn(database, projectId)
+      expect(spent).toBeLessThanOrEqual(limitNano)
+      expect(spent).toBeGreaterThanOrEqual((limitNano * 95n) / 100n)
       expect((await verify(database)).findings).toEqual([])
       await database.close()
     })
   }
 }
 
+/** The silence after which the ledger declares a process dead on PostgreSQL. */
+const silenceMs = 25_000n
+/** Of the 160 calls that fit into the limits of all kinds. */
+const answeredAtDeath = 40
+
+/** All kinds at once, each 200 times, until a process dies with `kill -9`; it comes again, and so do the callers. */
+async function killInTheMiddle(engineName: 'sqlite' | 'postgres', hasRedis: boolean): Promise<void> {
+  using folder = createThrowAwayFolder()
+  const upstream = startUpstream((_, reply) => reply.json(200, answer))
+  await using redis = hasRedis ? await startRedis() : undefined
+  const databaseUrl = engineName === 'postgres' ? await (await sharedPostgres()).createDatabase() : undefined
+  const configPath = join(folder.path, 'tollgate.yaml')
+  writeFileSync(configPath, acmeConfig(upstream.url, outputPriced))
+  const env = { ...shared, TOLLGATE_DRAIN_DELAY_SECONDS: '0', ...(redis && { REDIS_URL: redis.url }) }
+  const start = (at: number) => {
+    const dataFolder = join(folder.path, `replica-${at}`)
+    mkdirSync(dataFolder, { recursive: true, mode: 0o700 })
+    return startCrashGateway({ dataFolder, databaseUrl, configPath }, { env })
+  }
+  // One after the other: the first one migrates.
+  const gateways = [await start(0)]
+  const database = await openBooks(databaseUrl, join(folder.path, 'replica-0'))
+  const [dying] = databaseUrl === undefined ? [] : await database.sql<{ id: string }>`SELECT id FROM replicas`
+  if (databaseUrl !== undefined) gateways.push(await start(1))
+  try {
+    const must: Tenancy['must'] = async (...call) => {
+      const headers = { authorization: `Bearer ${shared.TOLLGATE_ADMIN_TOKEN}` }
+      return JSON.parse(await callManagement(gateways[0]?.url ?? '', headers, call))
+    }
+    const limited: Awaited<ReturnType<typeof limitedKey>>[] = []
+    for (const kind of kinds) limited.push(await limitedKey(must, database, kind))
+    let answered = 0
+    let death: Promise<void> | undefined
+    const call = async (key: string, at: number): Promise<'answered' | 'refused' | 'later'> => {
+      try {
+        const reply = await callWith(gateways[at % gateways.length]?.url ?? '', key)
+        await reply.text()
+        if (reply.status === 429 && reply.headers.get('x-should-retry') === 'false') return 'refused'
+        if (reply.status !== 200) return 'later'
+        answered++
+        if (answered === answeredAtDeath) death = gateways[0]?.kill()
+        return 'answered'
+      } catch {
+        // It was killed.
+        return 'later'
+      }
+    }
+    const atOnce = (count: number) =>
+      Promise.all(Array.from({ length: count }, (_, at) => limited.map(({ key }) => call(key, at))).flat())
+    await atOnce(callsAtOnce)
+    expect(death).toBeDefined()
+    await death
+    if (dying) {
+      await database.transaction(
+        (sql) => sql`UPDATE replicas SET heartbeat_at = heartbeat_at - ${silenceMs} WHERE id = ${dying.id}`,
+      )
+    }
+    gateways[0] = await start(0)
+    await atOnce(callsAtOnce / 10)
+    for (const { key } of limited) {
+      // Holds of the dead process may still be in the way.
+      for (let tries = 0; ; tries++) {
+        const outcome = await call(key, tries)
+        if (outcome === 'refused') break
+        if (outcome === 'later') await Bun.sleep(50)
+      }
+    }
+    for (const gateway of gateways) expect(await gateway.stop()).toBe(0)
+    const spent = await Promise.all(limited.map(({ projectId }) => chargedIn(database, projectId)))
+    const shares = spent.map((charged, at) => [kinds[at], charged.spent] as const)
+    expect(shares.filter(([, nano]) => nano > limitNano)).toEqual([])
+    expect(shares.filter(([, nano]) => nano < (limitNano * 95n) / 100n)).toEqual([])
+    expect((await verify(database)).findings).toEqual([])
+    expect(gateways.flatMap((gateway) => gateway.errors())).toEqual([])
+  } finally {
+    for (const gateway of gateways) if (gateway.isAlive()) await gateway.kill()
+    await database.close()
+    upstream.stop()
+  }
+}
+
 describe('200 calls at once', () => {
-  describe('on sqlite', () => cases('one process', 'sqlite', false))
+  describe('on sqlite', () => {
+    cases('one process', 'sqlite', false)
+    test('of every kind, and the process is killed', () => killInTheMiddle('sqlite', false))
+  })
   describe.skipIf(findPostgresPrograms() === undefined)('on postgres', () => {
-    describe('alone', () => cases('two replicas', 'postgres', false))
-    describe.skipIf(findRedisProgram() === undefined)('and redis', () => cases('two replicas', 'postgres', true))
+    describe('alone', () => {
+      cases('two replicas', 'postgres', false)
+      test('of every kind, and one of two replicas is killed', () => killInTheMiddle('postgres', false))
+    })
+    describe.skipIf(findRedisProgram() === undefined)('and redis', () => {
+      cases('two replicas', 'postgres', true)
+      test('of every kind, and one of two replicas is killed', () => killInTheMiddle('postgres', true))
+    })
   })
 })
