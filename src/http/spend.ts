@@ -1,15 +1,17 @@
 // GET /api/oauth/usage: how much of its spend limits a key has used, in the shape that Claude Code reads from a gateway
-// (`claude gateway --help` of 2.1.325, 2026-11). It shows the amounts beside the percentage from the headers.
+// (`claude gateway --help` of 2.1.325, 2026-11). It shows the amounts of the active limit beside the percentage from the headers.
 
 import type { Dialect } from '../dialects/dialect.ts'
 import { type Clock, isoTime } from '../kernel/clock.ts'
 import { Failure } from '../kernel/failure.ts'
-import type { Nano } from '../kernel/money.ts'
-import { type SpendState, spendState } from '../ledger/budget.ts'
+import { formatUsd, type Nano } from '../kernel/money.ts'
+import { isRolling } from '../kernel/spend-limit.ts'
+import { periodOf, type SpendState, spendState } from '../ledger/budget.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { Answer } from '../pipeline/answer.ts'
 import { budgetsOf } from '../pipeline/budgets.ts'
 import type { ClientRequest } from '../pipeline/client-request.ts'
+import { wordsOf } from '../pipeline/spend-refusals.ts'
 import { allowsSource, sourceFailure } from '../tenancy/allowlist.ts'
 import type { Caller } from '../tenancy/caller.ts'
 import type { RequestHeaders } from '../wire/http-message.ts'
@@ -29,14 +31,23 @@ export function createSpendRoute({ authenticate, ledger, clock }: SpendDependenc
     if (caller instanceof Failure) return refuse(surface, caller)
     if (!allowsSource(caller, address)) return refuse(surface, sourceFailure(caller, address))
     const budgets = budgetsOf(caller, clock) ?? []
-    const states = budgets.map(async (budget) =>
-      spendState({ ...budget, ...(await ledger.budget(budget.scopeId, budget.window)) }, clock.now()),
-    )
+    const states = budgets.map(async (budget) => ({
+      ...spendState({ ...budget, ...(await ledger.budget(budget.scopeId, budget.window)) }, clock.now()),
+      subject: wordsOf(caller, budget).subject,
+      window: isRolling(budget.window) ? budget.window : periodOf(budget.window),
+    }))
     return jsonAnswer(renderSpend(await Promise.all(states)), { 'cache-control': 'no-store' })
   }
 }
 
-function renderSpend(states: readonly SpendState[]): object {
+interface ShownState extends SpendState {
+  /** Whose limit it is: `Person ada@example.com`. */
+  readonly subject: string
+  /** `day`, `5h` */
+  readonly window: string
+}
+
+function renderSpend(states: readonly ShownState[]): object {
   const sorted = states.toSorted((a, b) => b.used - a.used)
   const [tightest] = sorted
   if (tightest === undefined) return { limits: [] }
@@ -51,6 +62,10 @@ function renderSpend(states: readonly SpendState[]): object {
     limits: sorted.map((state) => ({
       kind: 'spend',
       group: state.period,
+      // Where Anthropic's own rows say what they are for.
+      scope: { surface: { display_name: state.subject } },
+      // Ours: Claude Code passes over them.
+      ...{ window: state.window, limit: formatUsd(state.limit), spent: formatUsd(state.spent) },
       percent: percent(state),
       resets_at: isoTime(state.resetsAt),
       severity: state.used > 0.95 ? 'critical' : state.used > 0.75 ? 'warning' : 'normal',

@@ -109,7 +109,7 @@ function overBudget(
 }
 
 /** A spend limit in words: whose it is, and `$5.00 per day (limit of project "web")`. */
-function wordsOf({ keyName, limits, person, groups = [] }: Caller, { scopeId, window, cap }: Budget) {
+export function wordsOf({ keyName, limits, person, groups = [] }: Caller, { scopeId, window, cap }: Budget) {
   const limited = parseScope(scopeId)
   const scope = limits.find(({ id }) => id === limited.owner)
   const holder = scope ? `${scopeTitles[scope.kind]} "${scope.name}"` : `Key "${keyName}"`

@@ -156,6 +156,8 @@ forEachEngine((engine) => {
       {
         kind: 'spend',
         group: 'daily',
+        scope: { surface: { display_name: 'Key "k"' } },
+        ...{ window: 'day', limit: '0.0011', spent: '0.0011' },
         percent: 100,
         resets_at: timeOf(midnight),
         severity: 'critical',
@@ -164,6 +166,8 @@ forEachEngine((engine) => {
       {
         kind: 'spend',
         group: 'monthly',
+        scope: { surface: { display_name: 'Key "k"' } },
+        ...{ window: 'month', limit: '5.00', spent: '0.0011' },
         percent: 0,
         resets_at: timeOf(february),
         severity: 'normal',
