@@ -33,8 +33,8 @@ export const endpoints = {
   listWorkspaces: ['GET', '/api/workspaces', oneself],
   getWorkspace: ['GET', '/api/workspaces/{id}', everyone],
   updateWorkspace: ['PATCH', '/api/workspaces/{id}', admins],
-  // The operator's bound on what a tenant may use.
-  putWorkspaceLimits: ['PUT', '/api/workspaces/{id}/limits', operators],
+  // The operator's bound on what a tenant may use. An admin sets limits of people and groups beside it.
+  putWorkspaceLimits: ['PUT', '/api/workspaces/{id}/limits', admins],
   exportWorkspace: ['GET', '/api/workspaces/{id}/export', admins],
   eraseWorkspace: ['POST', '/api/workspaces/{id}/erase', operators],
 

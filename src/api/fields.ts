@@ -119,6 +119,12 @@ const spendLimitsField = z
         .describe(
           'From 80 % of the limit on, its subject may make that many requests per minute. Absent = any number.',
         ),
+      set_by: z
+        .enum(['admin'], must('"admin" or absent'))
+        .nullish()
+        .describe(
+          "`admin`: set by an admin of the workspace, in the workspace's limits, for a person or group. Absent there = by the operator.",
+        ),
     }),
     must('a list of spend limits'),
   )

@@ -75,7 +75,12 @@ export const workspaceOperations = {
     example: { shares_routes: true },
     answer: workspaceSchema,
   },
-  putWorkspaceLimits: limitsRow('workspace'),
+  putWorkspaceLimits: {
+    ...limitsRow('workspace'),
+    summary:
+      'Replaces all limits of a workspace; absent limits are unlimited. An admin of it replaces those of people and groups that admins set; the others stay. Effective for the next request.',
+    example: { spend_limits: [{ subject: 'person', window: 'day', limit: '5.00' }] },
+  },
   exportWorkspace: {
     summary: 'Downloads everything stored about a workspace, one JSON object per line, without secrets.',
     fileTypes: ['application/x-ndjson'],

@@ -73,6 +73,7 @@ const common = {
             limit: amount.unwrap(),
             then: z.string().optional(),
             slow_down: count,
+            set_by: z.literal('admin').optional(),
           }),
         )
         .optional(),

@@ -263,8 +263,13 @@ function shownSpendLimit({
   limit,
   then,
   slow_down,
+  set_by,
 }: NonNullable<GivenLimits['spend_limits']>[number]): string {
-  const atLimit = [then != null && `then ${then}`, slow_down != null && `slow-down ${slow_down}`]
+  const atLimit = [
+    then != null && `then ${then}`,
+    slow_down != null && `slow-down ${slow_down}`,
+    set_by != null && `(set by an ${set_by})`,
+  ]
   return [subject, models, `$${limit}/${window}`, ...atLimit].filter(Boolean).join(' ')
 }
 

@@ -14,6 +14,8 @@ export interface SpendLimit {
   readonly then?: string | undefined
   /** The requests per minute that its subject may make from `slowShare` of the amount on; undefined = any number. */
   readonly slowDown?: number | undefined
+  /** Of a workspace's limits: an admin of it set this one, beside those of the operator. */
+  readonly setBy?: 'admin' | undefined
 }
 
 /** The share of a limit, in percent, from which on its requests are slowed down. */

@@ -96,10 +96,12 @@ function makeBudgets(
   return budgets
 }
 
-/** A limit of each person and one of this person have one counter: the lower amount holds. */
+/** A limit of each person and one of this person have one counter: the lower amount holds, and the slower pace. */
 function addBudget(budgets: LimitBudget[], budget: LimitBudget): void {
   const at = budgets.findIndex(({ scopeId, window }) => scopeId === budget.scopeId && window === budget.window)
   const known = budgets[at]
-  if (known === undefined) budgets.push(budget)
-  else if (budget.cap < known.cap) budgets[at] = budget
+  if (known === undefined) return void budgets.push(budget)
+  const slowDown = Math.min(known.slowDown ?? Infinity, budget.slowDown ?? Infinity)
+  const lower = budget.cap < known.cap ? budget : known
+  budgets[at] = { ...lower, slowDown: slowDown === Infinity ? undefined : slowDown }
 }

@@ -66,8 +66,8 @@ forEachEngine((engine) => {
       ],
     }
     await database.transaction(async (sql) => {
-      await putLimits(sql, 'project', projectId, ofProject, act)
-      await putLimits(sql, 'workspace', workspaceId, ofWorkspace, act)
+      await putLimits(sql, { kind: 'project', id: projectId }, ofProject, act)
+      await putLimits(sql, { kind: 'workspace', id: workspaceId }, ofWorkspace, act)
     })
     const findKey = createFindKey(database, () => ({ requestsPerMinute: 600, concurrentRequests: 50 }))
     expect((await findKey(bench.verifier))?.caller.limits).toEqual([

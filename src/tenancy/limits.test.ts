@@ -92,7 +92,8 @@ forEachEngine((_, storeTest) => {
     })
     const get = { workspace: getWorkspace, project: getProject, key: getKey }
     for (const kind of ['workspace', 'project', 'key'] as const) {
-      const put = (limits: Limits) => database.transaction((sql) => putLimits(sql, kind, ids[kind], limits, act))
+      const put = (limits: Limits) =>
+        database.transaction((sql) => putLimits(sql, { kind, id: ids[kind] }, limits, act))
       const stored = () => get[kind](database.sql, ids[kind])
       expect(await put(all)).toEqual(all)
       const pending = { owner: ids[kind], limits: all.spend, startsAt: undefined, setAt: act.at }
@@ -121,7 +122,7 @@ forEachEngine((_, storeTest) => {
       ['project', '\u0000'],
     ] as const
     for (const [kind, id] of cases) {
-      const putting = database.transaction((sql) => putLimits(sql, kind, id, all, act))
+      const putting = database.transaction((sql) => putLimits(sql, { kind, id }, all, act))
       expect(await refusalOf(putting)).toMatchObject({ code: 'NOT_FOUND' })
     }
     expect((await listAudit(database.sql, { limit: 1 })).items).toEqual([])

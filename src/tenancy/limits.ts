@@ -2,7 +2,7 @@
 
 import { tagRule } from '../kernel/attribution.ts'
 import { isoTime } from '../kernel/clock.ts'
-import { assert, invalidRequest } from '../kernel/failure.ts'
+import { assert, Failure, invalidRequest } from '../kernel/failure.ts'
 import { isId, type KeyId, type ProjectId, type WorkspaceId } from '../kernel/ids.ts'
 import { formatUsd, type Nano } from '../kernel/money.ts'
 import {
@@ -80,6 +80,12 @@ export function checkLimits(limits: Limits, at = '', kind?: LimitScope['kind']):
     const name = at + spendLimitName({ ...limit, then: undefined, slowDown: undefined })
     if (names.has(name)) throw invalidRequest(`\`${name}\` is set twice.`, name)
     names.add(name)
+    if (limit.setBy !== undefined && !(isById(limit.subject.kind) && (kind ?? 'workspace') === 'workspace')) {
+      throw invalidRequest(
+        `\`${at}spend_limits\`: \`set_by\` is only for limits of people and groups in a workspace.`,
+        `${at}spend_limits`,
+      )
+    }
     if (kind === 'key' && isById(limit.subject.kind)) {
       throw invalidRequest(
         `\`${at}spend_limits\`: a key belongs to one person; limit people and groups in a project or workspace.`,
@@ -138,9 +144,12 @@ function loopFrom(model: string, { before, naming, checked }: LoopSearch): reado
 
 /** `spend_per_day`, `tag_spend_per_month.team=web`, `spend_limits: group:grp_… acme/* day` */
 function spendLimitName(limit: SpendLimit): string {
-  const { subject, models, window } = limit
+  const { subject, models, window, setBy } = limit
   const field = shortFieldOf(limit)
-  if (field === undefined) return `spend_limits: ${[subjectText(subject), models, window].filter(Boolean).join(' ')}`
+  if (field === undefined) {
+    const words = [subjectText(subject), models, window, setBy && `set by ${setBy}`]
+    return `spend_limits: ${words.filter(Boolean).join(' ')}`
+  }
   return subject.name === undefined ? field : `${field}.${subject.name}`
 }
 
@@ -186,6 +195,7 @@ export interface GivenSpendLimit {
   readonly limit: Nano
   readonly then?: string | null | undefined
   readonly slow_down?: number | null | undefined
+  readonly set_by?: 'admin' | null | undefined
 }
 
 /** As the management API takes them. */
@@ -222,7 +232,7 @@ function subjectOf(kind: ShortKind, name: string, field: string): Subject {
 }
 
 function spendLimitFrom(given: GivenSpendLimit, at: string): SpendLimit {
-  const { subject = 'all', models, window, limit, then, slow_down: slowDown } = given
+  const { subject = 'all', models, window, limit, then, slow_down: slowDown, set_by: setBy } = given
   const [whose, word] = [parseSubject(subject), parseWindow(window)]
   if (!whose) {
     const known = '"all", "user", "tag:team=web", "person", "person:ADDRESS" or "group:NAME"'
@@ -246,6 +256,7 @@ function spendLimitFrom(given: GivenSpendLimit, at: string): SpendLimit {
     ...{ subject: whose, ...(models != null && { models }), window: word, amount: limit },
     ...(then != null && { then }),
     ...(slowDown != null && { slowDown }),
+    ...(setBy != null && { setBy }),
   }
 }
 
@@ -265,6 +276,7 @@ interface ShownSpendLimit {
   readonly limit: string
   readonly then?: string
   readonly slow_down?: number
+  readonly set_by?: 'admin'
 }
 
 type ShownLimits = Record<string, number | string | Record<string, string> | ShownSpendLimit[]>
@@ -291,7 +303,7 @@ export function labelled({ kind, name }: Subject, labels?: ReadonlyMap<string, s
 }
 
 function shownSpendLimit(
-  { subject, models, window, amount, then, slowDown }: SpendLimit,
+  { subject, models, window, amount, then, slowDown, setBy }: SpendLimit,
   labels?: ReadonlyMap<string, string>,
 ): ShownSpendLimit {
   return {
@@ -301,6 +313,7 @@ function shownSpendLimit(
     limit: formatUsd(amount),
     ...(then !== undefined && { then }),
     ...(slowDown !== undefined && { slow_down: slowDown }),
+    ...(setBy !== undefined && { set_by: setBy }),
   }
 }
 
@@ -343,7 +356,7 @@ function spendLimitFromStored(stored: Readonly<Record<string, unknown>>): SpendL
     subject && window && typeof stored.amount === 'string',
     'a stored spend limit has a subject, a window, an amount',
   )
-  const { models, then, slowDown } = stored
+  const { models, then, slowDown, setBy } = stored
   return Object.freeze({
     subject: Object.freeze(subject),
     ...(typeof models === 'string' && { models }),
@@ -351,6 +364,7 @@ function spendLimitFromStored(stored: Readonly<Record<string, unknown>>): SpendL
     amount: BigInt(stored.amount) as Nano,
     ...(typeof then === 'string' && { then }),
     ...(typeof slowDown === 'number' && { slowDown }),
+    ...(setBy === 'admin' && { setBy }),
   })
 }
 
@@ -365,27 +379,62 @@ const places = {
   key: { table: 'api_keys', prefix: 'key' },
 } as const
 
-/** Replaces all limits of a scope; omitted ones become unlimited. Returns the stored limits. */
+export interface LimitPlace {
+  readonly kind: LimitScope['kind']
+  readonly id: string
+  /** Whether an admin of the workspace sets them, who cannot change what the operator set for the workspace. */
+  readonly isByAdmin?: boolean
+}
+
+/** Replaces all limits of a scope that the caller may change; omitted ones become unlimited. Returns the stored limits. */
 export async function putLimits(
   sql: Sql,
-  kind: LimitScope['kind'],
-  id: string,
-  limits: Limits,
+  { kind, id, isByAdmin = false }: LimitPlace,
+  given: Limits,
   act: Act,
 ): Promise<Limits> {
   const { table, prefix } = places[kind]
   if (!isId(prefix, id)) throw notFound(kind, id)
-  checkLimits(limits, '', kind)
   const workspace = kind === 'workspace' ? 'id' : 'workspace_id'
   const [before] = await sql<{ managed_by: ManagedBy; limits: string | null; workspace_id: WorkspaceId }>`
     SELECT managed_by, limits, ${sql(workspace)} AS workspace_id FROM ${sql(table)} WHERE id = ${id} FOR NO KEY UPDATE`
   if (!before) throw notFound(kind, id)
   checkManager(kind, { managedBy: before.managed_by }, act)
-  const stored = await withIds(sql, before.workspace_id, limits, limitsFromSql(before.limits))
+  const has = limitsFromSql(before.limits)
+  const limits = isByAdmin && kind === 'workspace' ? await besideOperators(sql, before.workspace_id, given, has) : given
+  checkLimits(limits, '', kind)
+  const stored = await withIds(sql, before.workspace_id, limits, has)
   await sql`UPDATE ${sql(table)} SET limits = ${limitsToSql(stored)} WHERE id = ${id}`
   await noteRecount(sql, id, stored, act.at)
   await appendAudit(sql, { ...act, action: 'limits.put', object: id, details: shownLimits(stored) })
   return stored
+}
+
+/** The limits that an admin gives, of people and groups, beside those of the operator, which stay as they are. */
+async function besideOperators(sql: Sql, workspaceId: WorkspaceId, given: Limits, has: Limits): Promise<Limits> {
+  const others: readonly (keyof Limits)[] = [...counts.map(({ field }) => field), 'startsAt']
+  const operators = (has.spend ?? []).filter(({ setBy }) => setBy === undefined)
+  const wanted = await withSubjectIds(sql, workspaceId, given.spend ?? [], has.spend)
+  const own = wanted.filter((limit) => !operators.some((each) => Bun.deepEquals(each, limit)))
+  const isOperators =
+    own.some(({ subject }) => !isById(subject.kind)) ||
+    others.some((field) => given[field] !== undefined && given[field] !== has[field])
+  if (isOperators) {
+    throw new Failure(
+      'FORBIDDEN',
+      'Admins of a workspace limit its people and groups; its other limits are set by the operator. Limit projects and keys, or ask the operator.',
+    )
+  }
+  for (const limit of own) {
+    const name = spendLimitName({ ...limit, setBy: undefined })
+    const least = operators.find((each) => spendLimitName(each) === name)
+    if (!least || limit.amount < least.amount) continue
+    throw invalidRequest(
+      `\`${name}\` is limited to $${formatUsd(least.amount)} by the operator: a limit of the same must be lower.`,
+      'spend_limits',
+    )
+  }
+  return { ...has, spend: [...operators, ...own.map((limit) => ({ ...limit, setBy: 'admin' as const }))] }
 }
 
 /** What was charged before has to be counted in them: `limit-recounts.ts`. */

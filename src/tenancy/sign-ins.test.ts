@@ -374,7 +374,7 @@ forEachEngine((engine) => {
     async (bench) => {
       const ada = await bench.person('ada')
       const { keyId } = await bench.signIn(ada)
-      await bench.write((sql) => putLimits(sql, 'key', keyId, { requestsPerMinute: 7 }, bench.act()))
+      await bench.write((sql) => putLimits(sql, { kind: 'key', id: keyId }, { requestsPerMinute: 7 }, bench.act()))
       const rotation = bench.write((sql) => rotateKey(sql, keyId, {}, bench.act(), {} as never))
       expect(await rotation.catch((thrown) => thrown.message)).toStartWith('This key has no secret')
       await bench.write((sql) => revokeKey(sql, keyId, bench.act()))

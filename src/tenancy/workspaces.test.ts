@@ -184,9 +184,11 @@ forEachEngine((_, storeTest) => {
     const changes = (act: Act) => [
       database.transaction((sql) => updateWorkspace(sql, workspace.id, { name: 'other' }, act)),
       database.transaction((sql) => updateProject(sql, project.id, { models: ['acme/*'] }, act)),
-      database.transaction((sql) => putLimits(sql, 'workspace', workspace.id, { requestsPerMinute: 1 }, act)),
-      database.transaction((sql) => putLimits(sql, 'project', project.id, { requestsPerMinute: 2 }, act)),
-      database.transaction((sql) => putLimits(sql, 'key', key.id, { requestsPerMinute: 3 }, act)),
+      database.transaction((sql) =>
+        putLimits(sql, { kind: 'workspace', id: workspace.id }, { requestsPerMinute: 1 }, act),
+      ),
+      database.transaction((sql) => putLimits(sql, { kind: 'project', id: project.id }, { requestsPerMinute: 2 }, act)),
+      database.transaction((sql) => putLimits(sql, { kind: 'key', id: key.id }, { requestsPerMinute: 3 }, act)),
       database.transaction((sql) => revokeKey(sql, key.id, act)),
     ]
     const kinds = ['workspace', 'project', 'workspace', 'project', 'key', 'key']

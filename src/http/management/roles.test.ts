@@ -40,7 +40,7 @@ const table: Readonly<Record<OperationName, readonly [Row, Row, Row]>> = {
   listWorkspaces: self(200),
   getWorkspace: everyone,
   updateWorkspace: admins(),
-  putWorkspaceLimits: operators,
+  putWorkspaceLimits: admins(),
   exportWorkspace: admins(),
   eraseWorkspace: operators,
   getWallet: readers,
@@ -423,6 +423,56 @@ forEachEngine((engine) => {
         expect([path, role, ...(await limitsIn(role, path))]).toEqual([path, role, ...all, ...states])
       }
     }
+  })
+
+  test('T9: an admin limits people and groups of the workspace, and cannot raise or remove what the operator set', async () => {
+    const { management, ours, callers } = await openRoles(engine)
+    await using _ = management
+    const place = `/api/workspaces/${ours.workspaceId}`
+    await management.make(`${place}/groups`, { name: 'design', members: [callers.member.personId] })
+    const limit = (subject: string, amount: string, window = 'day') => ({ subject, window, limit: amount })
+    const ofOperator = {
+      requests_per_minute: 60,
+      spend_per_day: '50.00',
+      spend_limits: [limit('group:design', '8.00'), limit('person', '9.00')],
+    }
+    expect((await management.ask('PUT', `${place}/limits`, { body: ofOperator })).status).toBe(200)
+    const put = async (body: object) => {
+      const asked = await management.ask('PUT', `${place}/limits`, { token: callers.admin.token, body })
+      return asked.status === 200 ? asked.body : [asked.status, asked.body.error.message]
+    }
+    const ofAdmin = [limit('group:design', '3.00'), limit('person:member@example.com', '2.00', '5h')]
+    const both = [...ofOperator.spend_limits, ...ofAdmin.map((each) => ({ ...each, set_by: 'admin' }))]
+    expect(await put({ spend_limits: ofAdmin })).toEqual({ ...ofOperator, spend_limits: both })
+    // As a form sends it that shows all of them.
+    expect(await put({ ...ofOperator, spend_limits: both })).toEqual({ ...ofOperator, spend_limits: both })
+    const others = 'Admins of a workspace limit its people and groups; its other limits are set by the operator.'
+    for (const body of [
+      { spend_per_day: '500.00' },
+      { requests_per_minute: 600 },
+      { starts_at: '2030-01-01' },
+      { spend_limits: [{ ...limit('all', '1.00'), models: 'acme/*' }] },
+    ]) {
+      expect(await put(body)).toEqual([403, expect.stringContaining(others)])
+    }
+    expect(await put({ spend_limits: [limit('group:design', '8.00', 'day'), limit('person', '10.00')] })).toEqual([
+      400,
+      '`spend_limits: person day` is limited to $9.00 by the operator: a limit of the same must be lower.',
+    ])
+    const twice = await put({ spend_limits: [limit('person', '1.00'), limit('person', '2.00')] })
+    expect(twice).toEqual([400, '`spend_limits: person day set by admin` is set twice.'])
+    // Members see their own of both.
+    const { body: seen } = await management.ask('GET', place, { token: callers.member.token })
+    expect(seen.limits.spend_limits).toEqual(both)
+    expect(await put({})).toEqual(ofOperator)
+    const { status } = await management.ask('PUT', `${place}/limits`, { token: callers.member.token, body: {} })
+    expect(status).toBe(403)
+    const project = `/api/projects/${ours.projectId}/limits`
+    const elsewhere = await management.ask('PUT', project, { body: { spend_limits: [both[2]] } })
+    expect([elsewhere.status, elsewhere.body.error.message]).toEqual([
+      400,
+      '`spend_limits`: `set_by` is only for limits of people and groups in a workspace.',
+    ])
   })
 
   test('T9: an admin cannot choose what the workspace pays', async () => {

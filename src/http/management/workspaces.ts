@@ -204,9 +204,10 @@ type LimitCall = Call<'putWorkspaceLimits' | 'putProjectLimits' | 'putKeyLimits'
 
 export function limitHandlers({ database, invalidate, ledger, catalog }: RouteDependencies) {
   const putLimitsOf = (kind: 'workspace' | 'project' | 'key') => ({
-    async write(sql: Sql, { id, body, act }: LimitCall) {
+    async write(sql: Sql, { id, body, act, reach }: LimitCall) {
       const limits = limitsFromBody(body)
-      const stored = await putLimits(sql, kind, id, limits, act)
+      const isByAdmin = !reach.principal.isOperator
+      const stored = await putLimits(sql, { kind, id, isByAdmin }, limits, act)
       if (namesModels(limits)) {
         checkNextModels(limits, { catalog: catalog({ all: true }), allowlists: await allowlistsOf(sql, kind, id) })
       }

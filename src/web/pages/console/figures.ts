@@ -136,9 +136,13 @@ export function limitText(name: LimitName, value: LimitValue): string {
 type FurtherLimit = NonNullable<Limits['spend_limits']>[number]
 
 /** `group:design acme/* $500.00/month, then other/small` */
-function furtherText({ subject = 'all', models, window, limit, then, slow_down }: FurtherLimit): string {
+function furtherText({ subject = 'all', models, window, limit, then, slow_down, set_by }: FurtherLimit): string {
   const text = [subject, models, `${usdText(limit)}/${window}`].filter((part) => part != null).join(' ')
-  const atLimit = [slow_down != null && `slowed to ${slow_down}/min from 80 %`, then != null && `then ${then}`]
+  const atLimit = [
+    slow_down != null && `slowed to ${slow_down}/min from 80 %`,
+    then != null && `then ${then}`,
+    set_by != null && `set by an ${set_by}`,
+  ]
   return [text, ...atLimit.filter((part) => part !== false)].join(', ')
 }
 

@@ -172,12 +172,13 @@ const workspaceColumn: Column<Row> = { label: 'Workspace', show: ({ workspace })
 
 function WorkspaceLimits({ workspace, onDone }: { readonly workspace: Workspace; onDone(): void }) {
   const may = useMay()
+  const { isOperator } = useViewer()
   const { open } = useOverlay()
   return (
     <Card
       title={`Limits of workspace ${workspace.name}`}
       action={
-        !may('putWorkspaceLimits', workspace.id) ? (
+        !isOperator || !may('putWorkspaceLimits', workspace.id) ? (
           <span class="hint">Set by the operator.</span>
         ) : workspace.managed_by === 'api' ? (
           {
