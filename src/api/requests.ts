@@ -144,6 +144,16 @@ const chargeSchema = z
 export const explainedRequestSchema = requestSchema.extend({
   charge: chargeSchema.nullable().describe('null if nothing was charged by a price.'),
   transfers: z.array(transferSchema),
+  plan_credits: z
+    .array(
+      z.object({
+        id: z.string().describe('Of the transfer that granted it.'),
+        plan: z.string(),
+        period: z.string().describe('The day, the Monday of the week, or the month: `2026-11`.'),
+        amount: usd,
+      }),
+    )
+    .describe('The credit of plans that paid for the charge; the rest was paid from other money.'),
 })
 
 export type LoggedRequest = z.input<typeof requestSchema>

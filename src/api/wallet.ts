@@ -30,6 +30,8 @@ export const transferSchema = z.object({
     .enum(['in', 'out', 'none'])
     .describe('As seen from the wallet. `none`: it did not touch the wallet (a write-off, or its reversal).'),
   amount: usd,
+  debit_account: z.string().describe('The account that the money left, such as `wallet:ws_…`, `funding` or `plans`.'),
+  credit_account: z.string().describe('The account that it went to.'),
   request_id: z.string().nullable(),
   reference: z.string().nullable(),
   price_version: z.string().nullable(),
@@ -106,11 +108,22 @@ export const statementSchema = z.object({
       id: z.string(),
       kind: z.enum(['topup', 'grant', 'plan_credit', 'expiry', 'correction']),
       amount: usd.describe('Less than 0 if it was taken from the wallet.'),
+      debit_account: z.string().describe('The account that the money left.'),
+      credit_account: z.string().describe('The account that it went to.'),
       reference: z.string().nullable(),
       created_at: time,
     }),
   ),
-  charges: z.array(z.object({ model: z.string(), requests: z.int(), amount: usd })).describe('By model.'),
+  charges: z
+    .array(
+      z.object({
+        model: z.string(),
+        requests: z.int(),
+        amount: usd,
+        plan_credit: usd.describe('How much of it was paid from the credit of plans.'),
+      }),
+    )
+    .describe('By model.'),
 })
 
 export const receiptSchema = z.object({

@@ -5,7 +5,7 @@ type JsonObject = Readonly<Record<string, unknown>>
 
 /** The members that an explanation reads. */
 const explainText = (request: JsonObject) =>
-  explain({ code: null, reason: null, notes: [], ...request } as unknown as ExplainedRequest)
+  explain({ code: null, reason: null, notes: [], plan_credits: [], ...request } as unknown as ExplainedRequest)
 
 const reported = { reasoning_tokens: null, source: 'reported' }
 
@@ -53,6 +53,16 @@ test('lays out a charge so that its column adds up', () => {
   candidates 1, attempts 1, none failed
 `,
   })
+})
+
+test('names the credit of plans that paid for a charge', () => {
+  const plan_credits = [
+    { id: 'tr_1', plan: 'daily', period: '2026-11-18', amount: '0.0001' },
+    { id: 'tr_2', plan: 'pro', period: '2026-11', amount: '0.0003' },
+  ]
+  expect(explainText({ ...cached, plan_credits }).text).toContain(
+    '\n  paid from plan credit  $0.0001 of daily 2026-11-18, $0.0003 of pro 2026-11\n',
+  )
 })
 
 test('says which model was asked for if a fallback answered', () => {

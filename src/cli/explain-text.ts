@@ -40,7 +40,8 @@ function chargeLines(request: ExplainedRequest): { readonly lines: string[]; rea
   const { cost, held, price_version, charge } = request
   if (charge) {
     const sums = sumCharge(request, charge)
-    return { lines: [...pricedLines(request, charge, sums), ...endLines(request)], fault: sums.fault }
+    const lines = [...pricedLines(request, charge, sums), ...creditLines(request), ...endLines(request)]
+    return { lines, fault: sums.fault }
   }
   const chargePico = transferPico(request, 'charge')
   if (cost !== null && chargePico !== undefined && price_version === null) return ownKeyLines(request, cost, chargePico)
@@ -138,10 +139,18 @@ function ownKeyLines(request: ExplainedRequest, cost: string, chargePico: bigint
     lines: [
       `  charge  ${usdOf(chargePico)}      on the workspace's own provider key, without a catalog price${lost}`,
       ...heldLines(request.held === null ? undefined : picoOf(request.held), chargePico),
+      ...creditLines(request),
       ...endLines(request),
     ],
     fault: agrees ? undefined : `the transfer is ${usdOf(chargePico)}, not ${usdOf(costPico)}`,
   }
+}
+
+/** The credit of plans that paid for the charge. */
+function creditLines({ plan_credits: credits }: ExplainedRequest): string[] {
+  if (credits.length === 0) return []
+  const parts = credits.map(({ plan, period, amount }) => `$${amount} of ${plan} ${period}`)
+  return [`  paid from plan credit  ${parts.join(', ')}`]
 }
 
 /** How a charged answer ended, unless it succeeded. */

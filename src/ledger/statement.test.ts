@@ -3,6 +3,7 @@ import { forEachEngine } from '../../test/parts/engines.ts'
 import { addWorkspace, expectBooksRight, holdOf, openLedger, settlementOf } from '../../test/parts/ledger.ts'
 import { firstIdAt, type RequestId } from '../kernel/ids.ts'
 import type { Nano } from '../kernel/money.ts'
+import { putPlan, setWorkspacePlan } from './plans.ts'
 import { readStatement, signedAmount } from './statement.ts'
 
 const dayMs = 86_400_000
@@ -32,7 +33,16 @@ forEachEngine((_, storeTest) => {
     await ledger.correct({ workspaceId, amount: 70n as Nano, direction: 'take', reason: 'refund' })
     await charge(12n, clock.now())
     await charge(8n, clock.now())
+    // The other workspace pays 4 of its 5 from the credit of a plan.
+    await database.transaction(async (sql) => {
+      const terms = { id: 'pro', name: 'Pro', credit: 4n as Nano, period: 'month' } as const
+      await putPlan(sql, { ...terms, expiresDays: undefined, price: undefined }, clock.now())
+      await setWorkspacePlan(sql, other, 'pro')
+    })
+    expect(await ledger.renewPlans(other)).toBe(true)
     await charge(5n, clock.now(), other)
+    const paid = await readStatement(database, other, '2027-02')
+    expect(paid?.charges).toMatchObject([{ requests: 1, amount: 5n, planCredit: 4n }])
 
     const seen = async (month: string) => {
       const { opening, closing, fundings, charges } = (await readStatement(database, workspaceId, month)) ?? {}

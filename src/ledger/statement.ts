@@ -25,6 +25,8 @@ export interface ChargeSum {
   readonly model: string
   readonly requests: number
   readonly amount: Nano
+  /** How much of it was paid from the credit of plans. */
+  readonly planCredit: Nano
 }
 
 /** Of a transfer into or out of the wallet: less than 0 = it left it. */
@@ -52,19 +54,25 @@ export async function readStatement(
     }>`SELECT posted FROM balances WHERE account_id = ${walletOf(workspaceId)}`
     const all = await listWalletFundings(sql, workspaceId, from)
     const fundings = all.filter(({ createdAt }) => createdAt < until)
-    const sums = new Map<string, { requests: number; amount: bigint }>()
+    const sums = new Map<string, { requests: number; amount: bigint; planCredit: bigint }>()
     const end = firstIdAt(until)
     let chargedLater = await sumCharges(sql, workspaceId, end)
-    for await (const { createdAt, amount, model } of readCharges(sql, workspaceId, [
+    for await (const { createdAt, amount, planCredit, model } of readCharges(sql, workspaceId, [
       firstIdAt(Math.max(0, from - marginMs)),
       end,
     ])) {
       if (createdAt >= until) chargedLater += amount
       if (createdAt < from || createdAt >= until) continue
-      const sum = sums.get(model) ?? { requests: 0, amount: 0n }
-      sums.set(model, { requests: sum.requests + 1, amount: sum.amount + amount })
+      const sum = sums.get(model) ?? { requests: 0, amount: 0n, planCredit: 0n }
+      sums.set(model, {
+        requests: sum.requests + 1,
+        amount: sum.amount + amount,
+        planCredit: sum.planCredit + planCredit,
+      })
     }
-    const charges = [...sums].map(([model, { requests, amount }]) => ({ model, requests, amount: amount as Nano }))
+    const charges = [...sums].map(([model, { requests, amount, planCredit }]) => ({
+      ...{ model, requests, amount: amount as Nano, planCredit: planCredit as Nano },
+    }))
     charges.sort((a, b) => (a.amount === b.amount ? (a.model < b.model ? -1 : 1) : a.amount < b.amount ? 1 : -1))
     const total = (transfers: readonly Transfer[]) =>
       transfers.reduce((sum, transfer) => sum + signedAmount(transfer, workspaceId), 0n)
@@ -79,6 +87,7 @@ interface ChargeRow {
   readonly id: string
   readonly created_at: bigint
   readonly charge: bigint
+  readonly plan_credit: bigint
   readonly price_version: string | null
 }
 
@@ -88,12 +97,16 @@ const pageMax = 1000
 /** Of requests whose ids are in the range, in pages, each by the index of its table. The model is in the name of the price version: `acme/large#3`. */
 async function* readCharges(sql: Sql, workspaceId: WorkspaceId, [first, end]: readonly [first: string, end: string]) {
   const pages = [
-    (
-      after: string,
-    ) => sql<ChargeRow>`SELECT id, started_at + total_ms AS created_at, charge, price_version FROM requests
+    (after: string) => sql<ChargeRow>`SELECT id, started_at + total_ms AS created_at, charge, price_version,
+        COALESCE((SELECT CAST(SUM(u.amount) AS BIGINT) FROM credit_uses u
+          WHERE u.transfer_id = 'tr_' || substr(c.id, 5)), 0) AS plan_credit
+      FROM requests c
       WHERE workspace_id = ${workspaceId} AND id > ${after} AND id < ${end} AND charge IS NOT NULL
       ORDER BY id LIMIT ${BigInt(pageMax)}`,
-    (after: string) => sql<ChargeRow>`SELECT id, created_at, charge, price_version FROM archived_charges
+    (after: string) => sql<ChargeRow>`SELECT id, created_at, charge, price_version,
+        COALESCE((SELECT CAST(SUM(u.amount) AS BIGINT) FROM credit_uses u
+          WHERE u.transfer_id = 'tr_' || substr(c.id, 5)), 0) AS plan_credit
+      FROM archived_charges c
       WHERE workspace_id = ${workspaceId} AND id > ${after} AND id < ${end} ORDER BY id LIMIT ${BigInt(pageMax)}`,
   ]
   for (const read of pages) {
@@ -101,7 +114,7 @@ async function* readCharges(sql: Sql, workspaceId: WorkspaceId, [first, end]: re
       const rows = await read(after)
       for (const row of rows) {
         const model = row.price_version?.replace(/#.*/, '') ?? 'own provider keys'
-        yield { createdAt: timeFromSql(row.created_at), amount: row.charge, model }
+        yield { createdAt: timeFromSql(row.created_at), amount: row.charge, planCredit: row.plan_credit, model }
       }
       const last = rows.at(-1)
       if (!last || rows.length < pageMax) break

@@ -332,7 +332,10 @@ const loggedRequest: Omit<LoggedRequest, 'id'> = {
 
 function testRequestLog(logged: readonly Sketch[]): RequestLog {
   const listed = (sketch: Sketch): LoggedRequest => ({ ...loggedRequest, ...sketch })
-  const explained = (sketch: Sketch): ExplainedRequest => ({ ...loggedRequest, charge: null, transfers: [], ...sketch })
+  const explained = (sketch: Sketch): ExplainedRequest => ({
+    ...{ ...loggedRequest, charge: null, transfers: [], plan_credits: [] },
+    ...sketch,
+  })
   const log: RequestLog = {
     async list({ limit, cursor, workspaceId, projectId, keyId }) {
       const found = logged.filter(

@@ -216,7 +216,7 @@ forEachEngine((engine) => {
     const left = '9.999202847'
     expect(await tenancy.must('GET', `/api/workspaces/${workspaceId}/wallet`)).toMatchObject({ balance: left })
     expect(await tenancy.must('GET', `/api/workspaces/${workspaceId}/statement`)).toMatchObject({
-      charges: [{ model: 'acme/large', requests: 3, amount: charged }],
+      charges: [{ model: 'acme/large', requests: 3, amount: charged, plan_credit: '0.00' }],
       closing_balance: left,
     })
     const csv = await tenancy.api('GET', `/api/workspaces/${workspaceId}/statement/export`)

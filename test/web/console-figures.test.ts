@@ -47,6 +47,8 @@ const transfer = (part: Partial<Transfer>): Transfer => ({
   kind: 'charge',
   direction: 'out',
   amount: '1.00',
+  debit_account: 'wallet:ws_1',
+  credit_account: 'revenue',
   request_id: null,
   reference: null,
   price_version: null,

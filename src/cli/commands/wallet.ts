@@ -148,7 +148,10 @@ const statementCommands: readonly CommandDefinition[] = [
       const lines = [
         ['opening balance', '', shownUsd(statement.opening_balance)],
         ...fundings.map(({ kind, reference, amount }) => [kind, reference ?? '', shownUsd(amount)]),
-        ...charges.map(({ model, requests, amount }) => [model, counted(requests, 'request'), outgoingUsd(amount)]),
+        ...charges.map(({ model, requests, amount, plan_credit: credit }) => {
+          const paid = Number(credit) === 0 ? '' : `, ${shownUsd(credit)} of it from plan credit`
+          return [model, `${counted(requests, 'request')}${paid}`, outgoingUsd(amount)]
+        }),
         [is_final ? 'closing balance' : 'balance', '', shownUsd(statement.closing_balance)],
       ]
       const columns = [

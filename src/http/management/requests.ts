@@ -22,6 +22,7 @@ import { Failure, invalidRequest } from '../../kernel/failure.ts'
 import { isId, type KeyId, type RequestId } from '../../kernel/ids.ts'
 import { formatPico, formatPrice, formatUsd, type Nano, picoToNano, zeroNano } from '../../kernel/money.ts'
 import { factorNames, factors, tokenBuckets, type Usage, unitBuckets, wholeBuckets } from '../../kernel/usage.ts'
+import { periodShown, usesOf } from '../../ledger/credit.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import type { Transfer, TransferKind } from '../../ledger/transfer.ts'
 import { EventStream } from '../../pipeline/answer.ts'
@@ -423,6 +424,7 @@ export function createRequestReader({
       const request = await requests.find(id)
       if (!request) return undefined
       const transfers = await ledger.transfersOf(id)
+      const uses = (await Promise.all(transfers.map((transfer) => usesOf(database.sql, transfer.id)))).flat()
       const transferOf = (wanted: TransferKind) => transfers.find(({ kind }) => kind === wanted)
       // The transfer knows which route served in the end: a call on a workspace's own credential has no catalog price.
       const charge = transferOf('charge')
@@ -431,6 +433,9 @@ export function createRequestReader({
         ...(charge && { price_version: charge.priceVersion ?? null }),
         charge: await explainCharge(database, request, { charge, writeoff: transferOf('writeoff') }),
         transfers: transfers.map((transfer) => transferAnswer(transfer, request.workspaceId)),
+        plan_credits: uses.map(({ creditId, planId, window, amount }) => ({
+          ...{ id: creditId, plan: planId, period: periodShown(window), amount: formatUsd(amount) },
+        })),
       }
     },
   }

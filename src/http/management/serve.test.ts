@@ -58,7 +58,8 @@ forEachEngine((engine) => {
       currency: 'USD',
     })
     const { body } = await management.ask('GET', `/api/workspaces/${id}/transfers`)
-    const topUp = { kind: 'topup', direction: 'in', request_id: null, price_version: null, usage: null }
+    const accounts = { debit_account: 'funding', credit_account: `wallet:${id}` }
+    const topUp = { kind: 'topup', direction: 'in', ...accounts, request_id: null, price_version: null, usage: null }
     expect(body).toEqual({
       data: [
         { ...topUp, id: second.id, amount: '0.000000001', reference: null, estimated: false, created_at: now },

@@ -179,9 +179,12 @@ async function statementOf(
     fundings: fundings.map((funding) => ({
       ...{ id: funding.id, kind: funding.kind as AnswerOf<'getStatement'>['fundings'][number]['kind'] },
       ...{ amount: formatUsd(signedAmount(funding, id) as Nano), reference: funding.reference ?? null },
+      ...{ debit_account: funding.debitAccount, credit_account: funding.creditAccount },
       created_at: isoTime(funding.createdAt),
     })),
-    charges: charges.map(({ model, requests, amount }) => ({ model, requests, amount: formatUsd(amount) })),
+    charges: charges.map(({ model, requests, amount, planCredit }) => ({
+      ...{ model, requests, amount: formatUsd(amount), plan_credit: formatUsd(planCredit) },
+    })),
   }
 }
 

@@ -271,7 +271,7 @@ const chargeColumns: readonly Column<ChargeRow>[] = [
 
 /** Count × price of every kind, to the last digit, with what was held and released. */
 function Charge(request: RequestDetails) {
-  const { charge, transfers, usage, held } = request
+  const { charge, transfers, plan_credits: credits, usage, held } = request
   if (!charge) return <p>{noChargeText(request)}</p>
   const rows: ChargeRow[] = charge.lines.map(({ kind, tokens, price_per_million: price, amount }) => ({
     name: buckets[kind].label,
@@ -296,6 +296,12 @@ function Charge(request: RequestDetails) {
         <p key={transfer.id}>
           The {transfer.kind} <code>{transfer.id}</code> moved <Amount usd={transfer.amount} isExact />{' '}
           {transferText(transfer)}, <Moment at={transfer.created_at} />.
+        </p>
+      ))}
+      {credits.map(({ id, plan, period, amount }) => (
+        <p key={id}>
+          <Amount usd={amount} isExact /> of it was paid from the credit of the plan {plan} for {period}, granted by{' '}
+          <code>{id}</code>.
         </p>
       ))}
       <p class="hint">

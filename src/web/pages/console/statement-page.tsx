@@ -102,9 +102,9 @@ function linesOf({ from, until, opening_balance, closing_balance, fundings, char
       date: created_at.slice(0, 10),
       amount,
     })),
-    ...charges.map(({ model, requests, amount }) => ({
+    ...charges.map(({ model, requests, amount, plan_credit: credit }) => ({
       key: model,
-      item: `${model}, ${requests === 1 ? '1 request' : `${requests} requests`}`,
+      item: `${model}, ${requests === 1 ? '1 request' : `${requests} requests`}${credit === '0.00' ? '' : `, ${usdText(credit)} of it from plan credit`}`,
       date: '',
       amount: amount === '0.00' ? amount : `-${amount}`,
     })),
