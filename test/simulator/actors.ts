@@ -1,5 +1,5 @@
 // The users of the ledgers in a simulated world: requests whose messages come twice, late or at another process; top-ups and
-// corrections that are repeated until they are answered; and one that starts the reaper.
+// corrections that are repeated until they are answered; and those that start the reaper or a round of plans.
 
 import type { WorkspaceId } from '../../src/kernel/ids.ts'
 import type { Nano } from '../../src/kernel/money.ts'
@@ -32,7 +32,7 @@ export class Actor {
     if (kind === 'fund') return await this.#fund()
     if (kind === 'correct') return await this.#correct()
     const process = this.#anyProcess()
-    if (process) await this.world.witness.reap(process)
+    if (process) await this.world.witness[kind](process)
   }
 
   async #request(): Promise<void> {

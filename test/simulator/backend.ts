@@ -25,6 +25,7 @@ export interface BookRows {
   /** The rows of the request log, which are written with a charge. */
   readonly records: readonly { readonly object: string }[]
   readonly sums: readonly { readonly requests: bigint; readonly charge: bigint }[]
+  readonly credits: readonly { readonly id: string; readonly remaining: bigint; readonly expires_at: bigint }[]
 }
 
 export const bookQueries: Readonly<Record<keyof BookRows, string>> = {
@@ -36,6 +37,14 @@ export const bookQueries: Readonly<Record<keyof BookRows, string>> = {
     'SELECT scope_id, time_window, CAST(SUM(spent) AS BIGINT) AS spent FROM budget_minutes GROUP BY scope_id, time_window',
   records: 'SELECT id AS object FROM requests',
   sums: 'SELECT requests, charge FROM request_hours',
+  credits: 'SELECT id, remaining, expires_at FROM credits',
+}
+
+export const givenPlan = {
+  offer: (credit: bigint) =>
+    `INSERT INTO plans (id, name, credit, period, created_at) VALUES ('daily', 'daily', ${credit}, 'day', 0)`,
+  give: (id: string) =>
+    `INSERT INTO workspace_plans (workspace_id, starts_at, ends_at, next_plan_id) VALUES ('${id}', 0, 0, 'daily')`,
 }
 
 export interface Backend {
@@ -45,6 +54,8 @@ export interface Backend {
   cut(owner: Turns): Promise<void>
   readBooks(): Promise<BookRows>
   addWorkspaces(ids: readonly string[]): Promise<void>
+  /** A plan that grants so much every day; its first period begins with the next round. */
+  givePlan(ids: readonly string[], credit: bigint): Promise<void>
   /** Whether the transfer is committed at this very moment; undefined = it cannot be said without waiting. */
   isDurable(transferId: string): boolean | undefined
   /** After every commit: whatever is wrong with the balances then. */

@@ -5,7 +5,7 @@ import type { WorkspaceId } from '../../src/kernel/ids.ts'
 import { verify } from '../../src/ledger/verify.ts'
 import type { BookRows, TransferRow } from './backend.ts'
 import type { RequestModel } from './request-model.ts'
-import type { World } from './world.ts'
+import { periodsMax, planPart, type World } from './world.ts'
 
 export async function checkBooks(world: World, what: 'dead processes' | 'everything'): Promise<void> {
   const rows = await world.scheduler.alone('reads the books', () => world.backend.readBooks())
@@ -14,6 +14,7 @@ export async function checkBooks(world: World, what: 'dead processes' | 'everyth
   checkCharges(world, rows)
   checkFundings(world, rows)
   world.corrections.check(rows.transfers)
+  checkPlans(world, rows)
   checkSums(world, rows)
   checkRequestSums(world, rows)
   checkBudgets(world, rows)
@@ -100,6 +101,30 @@ function checkFundings({ fundings, oracle }: World, { transfers }: BookRows): vo
     if (made.has(name)) continue
     if (model.made) oracle.violate(`M2: top-up ${name} was said to be made, and is lost`)
     fundings.unmade(name)
+  }
+}
+
+/** Each day granted once, and nothing is left of a day that is over. */
+function checkPlans({ oracle, plan, scheduler, workspaces }: World, { transfers, credits }: BookRows): void {
+  // Days of replicas are those of the database, whose clock is a real one.
+  const now = plan.engine === 'embedded' ? scheduler.now : 0
+  const left = credits.filter(({ expires_at, remaining }) => Number(expires_at) < now && remaining > 0n)
+  for (const { id, remaining } of left) oracle.violate(`${remaining} of the credit ${id} is left, and has expired`)
+  for (const id of workspaces) {
+    const wallet = `wallet:${id}`
+    const granted = transfers.filter(({ kind, credit_account: to }) => kind === 'plan_credit' && to === wallet)
+    const expired = transfers.filter(({ kind, debit_account: from }) => kind === 'expiry' && from === wallet)
+    const days = new Set(granted.map(({ reference }) => reference))
+    if (days.size !== granted.length || granted.some(({ amount }) => amount !== plan.credit)) {
+      oracle.violate(
+        `the plan of ${id} granted ${granted.map(({ amount, reference }) => `${amount} for ${reference}`)}`,
+      )
+    }
+    if (plan.credit > 0n && granted.length === 0) oracle.violate(`the plan of ${id} granted nothing`)
+    const sumOf = (rows: readonly TransferRow[]) => rows.reduce((sum, { amount }) => sum + amount, 0n)
+    const net = sumOf(granted) - sumOf(expired)
+    if (net < 0n || net > plan.credit * periodsMax) oracle.violate(`the plan of ${id} left ${net}`)
+    oracle.room(wallet).set(planPart, net, net)
   }
 }
 

@@ -1,6 +1,6 @@
 // The store of an embedded world: one memory disk, on which the balances are recomputed after every single commit.
 
-import { type Backend, type BookRows, bookQueries } from './backend.ts'
+import { type Backend, type BookRows, bookQueries, givenPlan } from './backend.ts'
 import { applyJournal, openEmbeddedStore } from './embedded-store.ts'
 import type { LedgerParts } from './ledger-parts.ts'
 import { MemoryDisk } from './memory-disk.ts'
@@ -23,6 +23,9 @@ export function embeddedBackend(scheduler: Scheduler, { acknowledgesEarly }: Led
     },
     async addWorkspaces(ids) {
       for (const id of ids) disk.all(`INSERT INTO workspaces (id, name, created_at) VALUES (?, 'simulated', 0)`, [id])
+    },
+    async givePlan(ids, credit) {
+      for (const text of [givenPlan.offer(credit), ...ids.map(givenPlan.give)]) disk.all(text)
     },
     isDurable: (transferId) =>
       disk.all(

@@ -22,6 +22,30 @@ export interface Mutation {
 
 export const mutations: readonly Mutation[] = [
   {
+    name: 'credit that was granted is in the books and not in the wallet in memory',
+    engine: 'embedded',
+    mayShow: ({ credit }) => credit > 0n,
+    edits: [
+      {
+        file: 'ledger/embedded/embedded-ledger.ts',
+        from: /book\.credit\(workspaceId, renewed\.granted\)/,
+        to: 'void renewed',
+      },
+    ],
+  },
+  {
+    name: 'credit that has expired stays',
+    engine: 'embedded',
+    mayShow: ({ credit }) => credit > 0n,
+    edits: [
+      {
+        file: 'ledger/plans.ts',
+        from: /await expireCredit\(sql, workspaceId, terms\)/,
+        to: 'zeroNano',
+      },
+    ],
+  },
+  {
     name: 'settling twice is not one settlement',
     engine: 'embedded',
     edits: [

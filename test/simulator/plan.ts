@@ -25,10 +25,12 @@ export interface Plan {
   /** Amount of the first top-up of each wallet. */
   readonly funds: bigint
   readonly caps: readonly [day: bigint, month: bigint]
+  /** Granted to each wallet every day, and gone with the day; 0 = there is no plan. */
+  readonly credit: bigint
   readonly actors: readonly ActorKind[]
 }
 
-export type ActorKind = 'request' | 'fund' | 'reap' | 'correct'
+export type ActorKind = 'request' | 'fund' | 'reap' | 'correct' | 'renew'
 
 /** Five seconds before a new month. */
 const newMonthAt = Date.UTC(2027, 0, 31, 23, 59, 55)
@@ -52,12 +54,18 @@ export function planOf(seed: number, engine: EngineName): Plan {
       troubles.push({ kind: 'crash', process, atMs: atMs + others.int(33_000, 44_000), lastsMs: 0 })
   }
   if (others.chance(0.6)) actors.push(...Array.from({ length: others.int(1, 4) }, () => 'correct' as const))
+  const wallets = dice.int(1, 2)
+  const startsAt = dice.chance(0.3) ? newMonthAt : quietAt
+  const grants = new Dice(seed * 23 + 5)
+  const credit = grants.chance(startsAt === newMonthAt ? 0.7 : 0.1) ? BigInt(grants.int(1, 6_000)) : 0n
+  if (credit > 0n) actors.push(...Array.from({ length: grants.int(1, 4) }, () => 'renew' as const))
   return {
     seed,
     engine,
     processes,
-    wallets: dice.int(1, 2),
-    startsAt: dice.chance(0.3) ? newMonthAt : quietAt,
+    wallets,
+    startsAt,
+    credit,
     hasFaults,
     killShare: troubles.length > 0 ? 0.01 : 0,
     troubles,

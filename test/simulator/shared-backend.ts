@@ -6,7 +6,7 @@ import { systemClock } from '../../src/kernel/clock.ts'
 import { migrate } from '../../src/store/migrate.ts'
 import { openDatabase } from '../../src/store/open-database.ts'
 import { sharedPostgres } from '../parts/postgres.ts'
-import { type Backend, type BookRows, bookQueries } from './backend.ts'
+import { type Backend, type BookRows, bookQueries, givenPlan } from './backend.ts'
 import type { Scheduler, Turns } from './scheduler.ts'
 import { openSharedStore } from './shared-store.ts'
 import { StatementTurns } from './statement-turns.ts'
@@ -81,6 +81,9 @@ export async function sharedBackend(scheduler: Scheduler): Promise<Backend> {
     },
     async addWorkspaces(ids) {
       for (const id of ids) await books`INSERT INTO workspaces (id, name, created_at) VALUES (${id}, 'simulated', 0)`
+    },
+    async givePlan(ids, credit) {
+      for (const text of [givenPlan.offer(credit), ...ids.map(givenPlan.give)]) await books.unsafe(text)
     },
     isDurable: () => undefined,
     onCommit: () => {},

@@ -129,6 +129,22 @@ export class Witness {
     ])
   }
 
+  renew(process: SimulatedProcess) {
+    return this.#ask(process, 'renew plans', (ledger) => [
+      async () => {
+        const { workspaces, plan } = this.world
+        // A round that cannot reach the store comes again.
+        for (const id of workspaces) {
+          await ledger.renewPlans(id as WorkspaceId).catch((thrown: unknown) => {
+            if (!plan.hasFaults) throw thrown
+          })
+        }
+        return { kind: 'done' } as const
+      },
+      () => {},
+    ])
+  }
+
   fund(process: SimulatedProcess, funding: Funding): Promise<FundOutcome | Lost> {
     const { fundings, backend, oracle } = this.world
     return this.#ask(process, `fund ${funding.reference} with ${funding.amount}`, (ledger) => [

@@ -23,6 +23,11 @@ const reapedMs = 61_000
 const reapMs = 15_000
 const downMs = { embedded: 500, shared: 3000 } as const
 
+/** Of a wallet, what its plan granted less what expired. */
+export const planPart = 'plan'
+/** A world lasts some minutes, so it sees at most two days. */
+export const periodsMax = 2n
+
 export interface WorldOptions {
   readonly plan: Plan
   readonly scheduler: Scheduler
@@ -78,6 +83,9 @@ export class World {
   /** The first things that were wrong; empty = nothing was. */
   async live(): Promise<readonly string[]> {
     await this.backend.addWorkspaces(this.workspaces)
+    const { credit } = this.plan
+    if (credit > 0n) await this.backend.givePlan(this.workspaces, credit)
+    for (const id of this.workspaces) this.oracle.room(`wallet:${id}`).set(planPart, 0n, credit * periodsMax)
     let isOver = false
     const story = this.#tell().then(
       () => (isOver = true),
