@@ -85,6 +85,7 @@ const subjects: Readonly<Record<Alert['kind'], string>> = {
   'price.changed': 'Prices changed',
   'bill.differs': 'A provider’s bill differs',
   'topup.failed': 'Automatic top-up failed',
+  'plan.unpaid': 'Plan not paid',
   test: 'Test',
 }
 

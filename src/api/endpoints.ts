@@ -47,6 +47,8 @@ export const endpoints = {
   getWorkspacePlan: ['GET', '/api/workspaces/{id}/plan', readers],
   putWorkspacePlan: ['PUT', '/api/workspaces/{id}/plan', operators],
   endWorkspacePlan: ['DELETE', '/api/workspaces/{id}/plan', operators],
+  subscribePlan: ['POST', '/api/workspaces/{id}/subscription', admins],
+  cancelSubscription: ['DELETE', '/api/workspaces/{id}/subscription', admins],
   correctWallet: ['POST', '/api/workspaces/{id}/corrections', operators],
   createCheckout: ['POST', '/api/workspaces/{id}/checkouts', admins],
   listTransfers: ['GET', '/api/workspaces/{id}/transfers', readers],

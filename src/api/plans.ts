@@ -14,8 +14,12 @@ export const planSchema = z.object({
     .int()
     .nullable()
     .describe('Credit expires so many days after it was granted; null = at the end of its period.'),
-  price: usd.nullable().describe('What the operator charges for a period; null = not stated.'),
-  workspaces: z.int().describe('How many workspaces have it, or will have it in their next period.'),
+  price: usd
+    .nullable()
+    .describe(
+      'For a period: paid by subscription where payments are configured, otherwise only shown; null = not stated.',
+    ),
+  workspaces: z.array(z.string()).describe('Those that have it, or will have it in their next period.'),
 })
 
 export const workspacePlanSchema = z.object({
@@ -29,13 +33,29 @@ export const workspacePlanSchema = z.object({
       z.object({
         id: z.string().describe('Of the transfer that granted it.'),
         plan: z.string(),
-        period: z.string().describe('The day, the Monday of the week, or the month: `2026-11`.'),
+        period: z
+          .string()
+          .describe(
+            'The day, the Monday of the week, or the month: `2026-11`. Of a subscription, the invoice: `in_…`.',
+          ),
         granted: usd,
         remaining: usd,
         expires_at: time,
       }),
     )
     .describe('What remains of granted credit, in the order in which it is spent.'),
+  subscription: z
+    .object({
+      plan: z.string().describe('What the next payment is for.'),
+      price: usd.describe('Of a period.'),
+      state: z.string().describe("Stripe's word: `active`; `past_due` or `unpaid` = the last payment failed."),
+      cancelled: z.boolean().describe('It ends with the period that is paid.'),
+    })
+    .nullable()
+    .describe('By which the workspace pays for its plan; null = none.'),
+  offers: z
+    .array(planSchema.omit({ workspaces: true }))
+    .describe('The plans that the workspace can subscribe to; none where payments are not configured.'),
 })
 
 const nameExpected = must('a name of 1 to 100 characters')
@@ -62,7 +82,9 @@ export const planOperations = {
         .describe('Credit expires so many days after it was granted. Absent = at the end of its period.'),
       price: amountField
         .nullish()
-        .describe('What you charge for a period, at most 1000000. Shown only: the gateway does not collect it.'),
+        .describe(
+          'For a period, at most 1000000. Admins can subscribe where payments are configured; otherwise it is only shown.',
+        ),
     }),
     example: { name: 'Pro', credit: '20.00', period: 'month', price: '15.00' },
     answer: planSchema,
@@ -83,6 +105,21 @@ export const planOperations = {
   },
   endWorkspacePlan: {
     summary: 'Ends the plan of a workspace with its current period.',
+    answer: workspacePlanSchema,
+  },
+  subscribePlan: {
+    summary: 'Starts a subscription to a plan with a price, or changes it from the next payment on.',
+    body: z.strictObject({ plan: z.string(must('the id of a plan')) }),
+    example: { plan: 'pro' },
+    answer: z.object({
+      url: z
+        .string()
+        .nullable()
+        .describe('Where to pay; null = the subscription was changed, with nothing to pay now.'),
+    }),
+  },
+  cancelSubscription: {
+    summary: 'Cancels the subscription of a workspace. Its plan ends with the period that is paid.',
     answer: workspacePlanSchema,
   },
 } satisfies Definitions

@@ -205,7 +205,8 @@ test('reports errors in the file by line and field', () => {
 test('plans and the plan of a workspace are exported, planned and compared', () => {
   const [workspace] = installation({}, [])
   const pro = {
-    ...{ id: 'pro', name: 'Pro', credit: '20.00', expires_days: null, price: '15.00', workspaces: 1 },
+    ...{ id: 'pro', name: 'Pro', credit: '20.00', expires_days: null, price: '15.00' },
+    workspaces: ['ws_1'],
     period: 'month' as const,
   }
   const installed: Installation = {

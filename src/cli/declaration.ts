@@ -214,7 +214,9 @@ export async function readInstallation(api: ApiClient): Promise<Installation> {
     const projects = await api.list('listProjects', { id: workspace.id }, Number.POSITIVE_INFINITY)
     const withKeys = projects.data.map((project) => ({ ...project, keys: active.get(project.id) ?? [] }))
     const groups = await api.list('listGroups', { id: workspace.id }, Number.POSITIVE_INFINITY)
-    const { next_plan: plan } = await api.call('getWorkspacePlan', { id: workspace.id })
+    const { next_plan: next, subscription } = await api.call('getWorkspacePlan', { id: workspace.id })
+    // What a workspace pays for is not the operator's to give.
+    const plan = subscription ? null : next
     installed.push({ ...workspace, projects: withKeys, groups: groups.data, plan })
   }
   const { data: plans } = await api.call('listPlans', {})

@@ -8,6 +8,7 @@ export const alertKinds = [
   'price.changed',
   'bill.differs',
   'topup.failed',
+  'plan.unpaid',
   'test',
 ] as const
 export type AlertKind = (typeof alertKinds)[number]
@@ -17,6 +18,7 @@ export const ruleKinds = [
   'balance.low',
   'limit.reached',
   'topup.failed',
+  'plan.unpaid',
   'provider.down',
   'provider.stray',
   'price.changed',
@@ -28,7 +30,12 @@ export type RuleKind = (typeof ruleKinds)[number]
 export const percentRuleKinds: ReadonlySet<RuleKind> = new Set(['limit.reached', 'bill.differs'])
 
 /** What a workspace may have rules for; the others are about the installation. */
-export const workspaceRuleKinds: ReadonlySet<RuleKind> = new Set(['balance.low', 'limit.reached', 'topup.failed'])
+export const workspaceRuleKinds: ReadonlySet<RuleKind> = new Set([
+  'balance.low',
+  'limit.reached',
+  'topup.failed',
+  'plan.unpaid',
+])
 
 /** undefined = it is sent without a rule. */
 export function ruleKindOf(kind: AlertKind): RuleKind | undefined {

@@ -12,7 +12,7 @@ export interface Credit {
   /** Of the transfer that granted it. */
   readonly id: TransferId
   readonly planId: string
-  /** The period it was granted for, `month:2026-11`. */
+  /** The period it was granted for, `month:2026-11`, or the payment: `invoice:in_…`. */
   readonly window: string
   readonly granted: Nano
   readonly remaining: Nano

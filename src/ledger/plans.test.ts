@@ -13,8 +13,10 @@ import type { Nano } from '../kernel/money.ts'
 import type { Database } from '../store/database.ts'
 import { openDatabase } from '../store/open-database.ts'
 import { listCredits, usesOf } from './credit.ts'
+import { recordPlanPayment } from './plan-payments.ts'
 import { type Plan, putPlan, readWorkspacePlan, setWorkspacePlan } from './plans.ts'
 import { readStatement } from './statement.ts'
+import { verify } from './verify.ts'
 
 const hour = 60
 const day = 24 * hour
@@ -116,6 +118,31 @@ forEachEngine((engine) => {
     ])
     const statement = await readStatement(database, workspaceId, '2027-01')
     expect(statement?.fundings.map(({ kind }) => kind)).toEqual(['topup', ...Array(3).fill('plan_credit')])
+  })
+
+  test('credit that grants, uses and payments do not explain is found', async () => {
+    await using books = await openSteppedBooks(engine, 50n)
+    const { database, workspaceId } = books
+    await offer(books, planOf('pro', 100n))
+    await choose(books, 'pro')
+    await charge(books, 30n)
+    await expectBooksRight(database)
+    const [credit] = await listCredits(database.sql, workspaceId)
+    const found = async () => (await verify(database)).findings.map(({ check, detail }) => `${check}: ${detail}`)
+    await database.transaction(
+      (sql) => sql`UPDATE credits SET remaining = remaining + 1 WHERE id = ${credit?.id ?? ''}`,
+    )
+    expect(await found()).toEqual([
+      'credit of a plan = its grant - its uses: remaining 71, transfers say 70',
+      "a wallet's credit = Σ remaining ≤ posted: credit 70 of 120, grants say 71",
+    ])
+    await database.transaction((sql) => sql`UPDATE credits SET remaining = 70, time_window = 'invoice:in_1'`)
+    expect(await found()).toEqual(['credit of a payment = what was paid for: invoice:in_1 grants 100, paid for 0'])
+    const use = { credit_id: credit?.id ?? '', transfer_id: 'tr_none', amount: 1n }
+    await database.transaction((sql) => sql`INSERT INTO credit_uses ${sql([use])}`)
+    await database.transaction((sql) => sql`UPDATE credits SET remaining = 69, time_window = 'day:2027-01-15'`)
+    await database.transaction((sql) => sql`UPDATE balances SET credit = 69 WHERE account_id LIKE 'wallet:%'`)
+    expect(await found()).toEqual(['credit is used by a transfer that moves as much: uses 1 of credit, and moves 0'])
   })
 
   test('a request that runs while credit expires may use it, up to what it holds', async () => {
@@ -307,13 +334,15 @@ forEachEngine((engine) => {
         [
           { kind: 'expiry', amount: 70n },
           { kind: 'plan_credit', amount: 100n },
+          // Of a payment.
+          { kind: 'plan_credit', amount: 40n },
         ],
       ]
       expect(await moves()).toEqual(dieAt < 3 ? [first] : [first, ...renewed])
       await using books = await openLedger(database, { clock: systemClock })
       for (let round = 0; round < 2; round++) expect(await books.ledger.renewPlans()).toBe(true)
       expect(await moves()).toEqual([first, ...renewed])
-      expect(await books.ledger.wallet(workspaceId)).toMatchObject({ posted: 100n, held: 0n })
+      expect(await books.ledger.wallet(workspaceId)).toMatchObject({ posted: 140n, held: 0n })
       await expectBooksRight(database)
       await books.ledger.close()
       await database.close()
@@ -358,7 +387,7 @@ function countOf(text: string, letter: string): number {
   return text.split(letter).length - 1
 }
 
-/** A plan whose first day is over, with 70 of its 100 left. */
+/** A plan whose first day is over, with 70 of its 100 left, and a payment that has not granted its credit. */
 async function beginYesterday(database: Database, workspaceId: WorkspaceId): Promise<void> {
   await using books = await openLedger(database, { clock: systemClock })
   await database.transaction(async (sql) => {
@@ -372,5 +401,8 @@ async function beginYesterday(database: Database, workspaceId: WorkspaceId): Pro
   await database.transaction(async (sql) => {
     await sql`UPDATE credits SET time_window = 'day:2020-01-01', expires_at = 1577923200000`
     await sql`UPDATE workspace_plans SET starts_at = 1, ends_at = 2`
+    const [startsAt, endsAt] = [systemClock.now(), systemClock.now() + 86_400_000]
+    const payment = { id: 'in_1', workspaceId, planId: 'max', paid: 30n as Nano, credit: 40n as Nano }
+    await recordPlanPayment(sql, { ...payment, startsAt, endsAt, expiresDays: undefined, createdAt: startsAt })
   })
 }

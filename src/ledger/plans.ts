@@ -9,6 +9,7 @@ import { type Sql, timeFromSql, timeToSql } from '../store/sql.ts'
 import { ensureWallet, postedMax } from './account.ts'
 import { windowAt, windowEnd, windowStart } from './budget.ts'
 import { type ExpiryTerms, expireCredit, grantCredit } from './credit.ts'
+import { grantPaid } from './plan-payments.ts'
 
 const dayMs = 86_400_000
 /** The longest life of credit, and a day. Older periods that were missed would have nothing left to grant. */
@@ -51,7 +52,7 @@ export async function listPlans(sql: Sql): Promise<readonly Plan[]> {
   return rows.map(planFromRow)
 }
 
-async function readPlan(sql: Sql, id: string): Promise<Plan | undefined> {
+export async function readPlan(sql: Sql, id: string): Promise<Plan | undefined> {
   const [row] = await sql<PlanRow>`SELECT id, name, credit, period, expires_days, price FROM plans WHERE id = ${id}`
   return row && planFromRow(row)
 }
@@ -69,7 +70,8 @@ export async function putPlan(sql: Sql, { id, name, credit, period, ...rest }: P
 /** The workspaces that have the plan, or will have it in the next period. */
 export async function workspacesWith(sql: Sql, planId: string): Promise<readonly WorkspaceId[]> {
   const rows = await sql<{ workspace_id: WorkspaceId }>`SELECT workspace_id FROM workspace_plans
-    WHERE plan_id = ${planId} OR next_plan_id = ${planId} ORDER BY workspace_id`
+    WHERE plan_id = ${planId} OR next_plan_id = ${planId}
+    UNION SELECT workspace_id FROM subscriptions WHERE plan_id = ${planId} ORDER BY workspace_id`
   return rows.map((row) => row.workspace_id)
 }
 
@@ -128,6 +130,7 @@ export async function setWorkspacePlan(sql: Sql, workspaceId: WorkspaceId, planI
 export async function dueWorkspaces(sql: Sql, now: number, expiresBy: number): Promise<readonly WorkspaceId[]> {
   const rows = await sql<{ workspace_id: WorkspaceId }>`SELECT workspace_id FROM workspace_plans
     WHERE ends_at <= ${timeToSql(now)} OR starts_at > ${timeToSql(now + aheadMaxMs)}
+    UNION SELECT workspace_id FROM plan_payments WHERE is_granted = 0
     UNION SELECT workspace_id FROM credits WHERE remaining > 0 AND expires_at <= ${timeToSql(expiresBy)}
     ORDER BY workspace_id`
   return rows.map((row) => row.workspace_id)
@@ -144,7 +147,9 @@ export async function renewPlan(sql: Sql, workspaceId: WorkspaceId, terms: Expir
   const own = await readWorkspacePlan(sql, workspaceId)
   // Before the new credit, so that a statement shows them in this order.
   const expired = await expireCredit(sql, workspaceId, terms)
-  return { granted: own ? await beginPeriods(sql, workspaceId, own, terms.now) : zeroNano, expired }
+  const begun = own ? await beginPeriods(sql, workspaceId, own, terms.now) : zeroNano
+  const paid = await grantPaid(sql, workspaceId, terms.now)
+  return { granted: (begun + paid) as Nano, expired }
 }
 
 async function beginPeriods(sql: Sql, workspaceId: WorkspaceId, own: WorkspacePlan, now: number): Promise<Nano> {

@@ -18,6 +18,15 @@ export interface StandIn extends AsyncDisposable {
   readonly intents: Map<string, StripeObject>
   readonly refunds: Map<string, StripeObject>
   readonly sessions: Map<string, StripeObject>
+  readonly subscriptions: Map<string, StripeObject>
+  readonly invoices: Map<string, StripeObject>
+  /**
+   * The payer pays on the page of a session, or the next period of a subscription begins: a new invoice, paid or not. Returns the
+   * invoice; its events are sent by the test.
+   */
+  bill(subscription: string, terms: { readonly at: number; readonly isPaid?: boolean }): StripeObject
+  /** Paid after it was refused. */
+  pay(invoice: StripeObject): void
   /** The calls, as `POST /v1/refunds`. */
   readonly calls: string[]
   card: CardBehaviour
@@ -50,6 +59,8 @@ export function startStripe(): StandIn {
   const intents = new Map<string, StripeObject>()
   const refunds = new Map<string, StripeObject>()
   const sessions = new Map<string, StripeObject>()
+  const subscriptions = new Map<string, StripeObject>()
+  const invoices = new Map<string, StripeObject>()
   const replies = new Map<string, { readonly body: string; readonly status: number; readonly json: StripeObject }>()
   const calls: string[] = []
   const state: { card: CardBehaviour; refundStatus: number } = { card: 'succeeds', refundStatus: 200 }
@@ -103,7 +114,103 @@ export function startStripe(): StandIn {
     refunds.set(json.id, json)
     return { status: 200, json }
   }
+  /** The payer completes the page at once; `bill` makes the first invoice. */
+  const createSubscription = (form: URLSearchParams) => {
+    const id = `cs_test_${sessions.size + 1}`
+    const price = 'line_items[0][price_data]'
+    const subscription = {
+      id: `sub_${subscriptions.size + 1}`,
+      object: 'subscription',
+      status: 'incomplete',
+      cancel_at_period_end: false,
+      customer: form.get('customer') ?? `cus_${id}`,
+      metadata: metadataOf(form, 'subscription_data[metadata]'),
+      items: {
+        data: [
+          {
+            id: `si_${id}`,
+            current_period_end: 0,
+            price: {
+              unit_amount: Number(form.get(`${price}[unit_amount]`)),
+              product: `prod_${id}`,
+              recurring: { interval: form.get(`${price}[recurring][interval]`) },
+            },
+          },
+        ],
+      },
+    }
+    subscriptions.set(subscription.id, subscription)
+    const url = `https://checkout.stripe.test/${id}`
+    const json = {
+      id,
+      object: 'checkout.session',
+      mode: 'subscription',
+      url,
+      subscription: subscription.id,
+      metadata: {},
+    }
+    sessions.set(id, json)
+    return { status: 200, json }
+  }
+  const updateSubscription = (subscription: StripeObject, form: URLSearchParams) => {
+    const [item] = subscription.items.data
+    const amount = form.get('items[0][price_data][unit_amount]')
+    if (amount !== null) {
+      const isItem = form.get('items[0][id]') === item.id
+      if (!isItem || form.get('items[0][price_data][product]') !== item.price.product) return { status: 400, json: {} }
+      item.price = { ...item.price, unit_amount: Number(amount) }
+    }
+    const cancels = form.get('cancel_at_period_end')
+    if (cancels !== null) subscription.cancel_at_period_end = cancels === 'true'
+    Object.assign(subscription.metadata, metadataOf(form))
+    for (const [name, value] of Object.entries(subscription.metadata)) {
+      if (value === '') delete subscription.metadata[name]
+    }
+    return { status: 200, json: subscription }
+  }
+  const pay = (invoice: StripeObject) => {
+    const intent = `pi_${invoice.id}`
+    Object.assign(invoice, { status: 'paid', amount_paid: invoice.amount_due, payment_intent_of_test: intent })
+    const subscription = subscriptions.get(invoice.parent.subscription_details.subscription)
+    if (subscription) subscription.status = 'active'
+    const { id } = invoice
+    intents.set(intent, {
+      id: intent,
+      object: 'payment_intent',
+      currency: 'usd',
+      status: 'succeeded',
+      invoice: id,
+      metadata: {},
+    })
+  }
+  /** A month is 30 days here. */
+  const seconds: Record<string, number> = { day: 86_400, week: 604_800, month: 2_592_000 }
+  const bill: StandIn['bill'] = (id, { at, isPaid = true }) => {
+    const subscription = subscriptions.get(id)
+    if (!subscription) throw new Error(`there is no subscription ${id}`)
+    const [item] = subscription.items.data
+    const start = Math.floor(at / 1000)
+    const end = start + (seconds[item.price.recurring.interval] ?? 0)
+    const invoice = {
+      id: `in_${invoices.size + 1}`,
+      object: 'invoice',
+      status: 'open',
+      currency: 'usd',
+      amount_due: item.price.unit_amount,
+      amount_paid: 0,
+      billing_reason: item.current_period_end === 0 ? 'subscription_create' : 'subscription_cycle',
+      // The metadata of this moment: https://docs.stripe.com/api/invoices/object
+      parent: { subscription_details: { subscription: id, metadata: { ...subscription.metadata } } },
+      lines: { data: [{ period: { start, end } }] },
+    }
+    item.current_period_end = end
+    invoices.set(invoice.id, invoice)
+    if (isPaid) pay(invoice)
+    else if (subscription.status !== 'incomplete') subscription.status = 'past_due'
+    return invoice
+  }
   const createSession = (form: URLSearchParams) => {
+    if (form.get('mode') === 'subscription') return createSubscription(form)
     const id = `cs_test_${sessions.size + 1}`
     const intent = {
       id: `pi_s${sessions.size + 1}`,
@@ -153,7 +260,9 @@ export function startStripe(): StandIn {
         if (first && first.body !== body) {
           return Response.json({ error: { type: 'idempotency_error' } }, { status: 400 })
         }
-        const reply = first ?? makers[pathname]?.(new URLSearchParams(body)) ?? { status: 404, json: {} }
+        const subscription = subscriptions.get(pathname.slice('/v1/subscriptions/'.length))
+        const make = subscription ? (form: URLSearchParams) => updateSubscription(subscription, form) : makers[pathname]
+        const reply = first ?? make?.(new URLSearchParams(body)) ?? { status: 404, json: {} }
         replies.set(key, { body, ...reply })
         return Response.json(reply.json, { status: reply.status })
       }
@@ -171,12 +280,27 @@ export function startStripe(): StandIn {
           data: [...refunds.values()].filter((each) => each.payment_intent === intent),
         })
       }
-      const intent = intents.get(pathname.slice('/v1/payment_intents/'.length))
-      return intent ? Response.json(intent) : Response.json({ error: { code: 'resource_missing' } }, { status: 404 })
+      if (pathname === '/v1/invoice_payments') {
+        const invoice = intents.get(searchParams.get('payment[payment_intent]') ?? '')?.invoice
+        return Response.json({ object: 'list', data: invoice ? [{ invoice }] : [] })
+      }
+      const [, , kind = '', id = ''] = pathname.split('/')
+      const found = { payment_intents: intents, subscriptions, invoices }[kind]?.get(id)
+      return found ? Response.json(found) : Response.json({ error: { code: 'resource_missing' } }, { status: 404 })
     },
   })
   return Object.assign(state, {
-    ...{ url: `http://127.0.0.1:${server.port}`, intents, refunds, sessions, calls },
+    ...{
+      url: `http://127.0.0.1:${server.port}`,
+      intents,
+      refunds,
+      sessions,
+      subscriptions,
+      invoices,
+      calls,
+      bill,
+      pay,
+    },
     forgetKeys: () => replies.clear(),
     async [Symbol.asyncDispose]() {
       await server.stop(true)

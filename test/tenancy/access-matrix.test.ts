@@ -70,7 +70,7 @@ type Kind = keyof typeof prefixes
  * src/http/management/roles.test.ts.
  */
 const isServedHere = ({ path, kind = '' }: ManagedCall) =>
-  !/\/(checkouts|auto-topup|refunds)$/.test(path) &&
+  !/\/(checkouts|auto-topup|refunds|subscription)$/.test(path) &&
   !path.endsWith('/events') &&
   !(kind in people) &&
   !/^\/api\/(webhooks|deliveries|alert-rules)/.test(path)

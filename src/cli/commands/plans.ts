@@ -25,7 +25,7 @@ export const planCommands: readonly CommandDefinition[] = [
       ['CREDIT', ({ credit, period }) => `${shownUsd(credit)} a ${period}`, 'right'],
       ['EXPIRES', ({ expires_days: days, period }) => shownExpiry(days, period)],
       ['PRICE', ({ price, period }) => (price === null ? undefined : `${shownUsd(price)} a ${period}`), 'right'],
-      ['WORKSPACES', ({ workspaces }) => workspaces, 'right'],
+      ['WORKSPACES', ({ workspaces }) => workspaces.length, 'right'],
     ],
     whenEmpty: () => 'There are no plans. Next: tollgate plans put pro --credit 20 --period month\n',
   }),
@@ -33,7 +33,7 @@ export const planCommands: readonly CommandDefinition[] = [
     words: ['plans', 'put'],
     summary: 'creates a plan, or changes it for the next period of every workspace that has it',
     details: `A plan grants credit in every period of the calendar (UTC). Credit is spent before other money, the first to expire
-first. The price is shown only: you charge for it.`,
+first. With payments configured, admins of workspaces can subscribe to a plan with a price; otherwise the price is shown only.`,
     examples: [
       'tollgate plans put pro --credit 20 --period month --price 15',
       'tollgate plans put daily --credit 1 --period day --expires-days 7',
@@ -94,6 +94,24 @@ first. The price is shown only: you charge for it.`,
     confirm: () => 'End the plan of this workspace with its current period?',
     text: async (answer, { api }, { id = '' }) => `${await workspaceTitle(api, id)}\n${renderFacts(planFacts(answer))}`,
   }),
+  answerCommand({
+    words: ['plans', 'subscribe'],
+    summary: 'starts a subscription to a plan with a price, or changes it from the next payment on',
+    examples: ['tollgate plans subscribe pro', 'tollgate plans subscribe max acme'],
+    operation: 'subscribePlan',
+    arguments: [{ name: 'PLAN', field: 'plan' }, workspace],
+    text: ({ url }) =>
+      url === null ? 'Changed, from the next payment on. Nothing is to be paid now.\n' : `Pay here: ${url}\n`,
+  }),
+  answerCommand({
+    words: ['plans', 'cancel'],
+    summary: 'cancels the subscription of a workspace, which ends with the period that is paid',
+    examples: ['tollgate plans cancel acme --yes'],
+    operation: 'cancelSubscription',
+    arguments: [workspace],
+    confirm: () => 'Cancel the subscription of this workspace with the period that is paid?',
+    text: async (answer, { api }, { id = '' }) => `${await workspaceTitle(api, id)}\n${renderFacts(planFacts(answer))}`,
+  }),
 ]
 
 const creditColumns = [
@@ -104,11 +122,14 @@ const creditColumns = [
   ['EXPIRES (UTC)', ({ expires_at }: WorkspacePlan['credits'][number]) => shownTime(expires_at)],
 ] as const
 
-function planFacts({ plan: id, ends_at, next_plan, next_credit }: WorkspacePlan): [string, string][] {
+function planFacts({ plan: id, ends_at, next_plan, next_credit, subscription }: WorkspacePlan): [string, string][] {
   const next = next_plan === null ? 'none' : `${next_plan}, ${shownUsd(next_credit)}`
   return [
     ['plan', id ?? 'none'],
     ...(ends_at === null ? [] : [['next period', `${shownTime(ends_at)} UTC: ${next}`] as [string, string]]),
+    ...(subscription === null
+      ? []
+      : [['subscription', `${shownUsd(subscription.price)} a period, ${subscription.state}`] as [string, string]]),
   ]
 }
 

@@ -36,6 +36,7 @@ import type { Project } from '../../tenancy/workspaces.ts'
 import type { AutoTopUps } from '../payments/auto-topup.ts'
 import type { Refunds } from '../payments/refunds.ts'
 import type { Checkout } from '../payments/stripe-checkout.ts'
+import type { Subscriptions } from '../payments/subscriptions.ts'
 import type { SignInDependencies } from '../sign-in.ts'
 import type { MoveDependencies } from './writes.ts'
 
@@ -47,6 +48,7 @@ export interface RouteDependencies extends MoveDependencies {
   readonly checkout?: Checkout | undefined
   readonly autoTopUps?: AutoTopUps | undefined
   readonly refunds?: Refunds | undefined
+  readonly subscriptions?: Subscriptions | undefined
   readonly computeVerifier: ComputeVerifier
   readonly invalidate: Authenticator['invalidate']
   readonly passwords: Passwords

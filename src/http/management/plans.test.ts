@@ -2,6 +2,8 @@ import { expect, test } from 'bun:test'
 import { forEachEngine } from '../../../test/parts/engines.ts'
 import { expectBooksRight, holdOf, settlementOf } from '../../../test/parts/ledger.ts'
 import { openManagement } from '../../../test/parts/management.ts'
+import type { Nano } from '../../kernel/money.ts'
+import { putSubscription, recordPlanPayment } from '../../ledger/plan-payments.ts'
 
 const pro = { name: 'Pro', credit: '20', period: 'month', price: '15' }
 
@@ -14,8 +16,16 @@ forEachEngine((engine) => {
     const put = (plan: string, body: object) => ask('PUT', `/api/plans/${plan}`, { body })
     expect((await ask('GET', path)).body).toEqual({
       ...{ plan: null, starts_at: null, ends_at: null, next_plan: null, next_credit: null, credits: [] },
+      ...{ subscription: null, offers: [] },
     })
-    const offered = { id: 'pro', ...pro, credit: '20.00', price: '15.00', expires_days: null, workspaces: 0 }
+    const offered = {
+      id: 'pro',
+      ...pro,
+      credit: '20.00',
+      price: '15.00',
+      expires_days: null,
+      workspaces: [] as string[],
+    }
     expect((await put('pro', pro)).body).toEqual(offered)
     expect((await put('daily', { credit: '1', period: 'day', expires_days: 7 })).status).toBe(200)
     const { body: begun } = await ask('PUT', path, { body: { plan: 'pro' } })
@@ -42,7 +52,7 @@ forEachEngine((engine) => {
       `The plan \`pro\` belongs to ${id}. Give these workspaces another plan or none, and delete it after their current period.`,
     ])
     expect((await ask('DELETE', '/api/plans/daily')).status).toBe(204)
-    expect((await ask('GET', '/api/plans')).body.data).toEqual([{ ...offered, workspaces: 1 }])
+    expect((await ask('GET', '/api/plans')).body.data).toEqual([{ ...offered, workspaces: [id] }])
     const { body: audit } = await ask('GET', '/api/audit?limit=7')
     expect(audit.data.map(({ action, object }: { action: string; object: string }) => `${action} ${object}`)).toEqual([
       'plan.delete daily',
@@ -66,6 +76,7 @@ forEachEngine((engine) => {
     ])
     expect((await put({ credit: '1000000.01' }))[1]).toBe('credit')
     expect((await put({ price: '1000000.01' }))[1]).toBe('price')
+    for (const amount of ['0.0000000001', '-1', '1e3']) expect((await put({ credit: amount }))[1]).toBe('credit')
     expect((await put({ period: 'year' }))[2]).toBe('`period` must be "day", "week" or "month".')
     for (const days of [0, 367, 1.5]) {
       expect((await put({ expires_days: days }))[2]).toBe(
@@ -78,5 +89,50 @@ forEachEngine((engine) => {
     const missing = 'There is no plan `gold`. GET /api/plans lists them.'
     expect((await faultOf('PUT', `/api/workspaces/${id}/plan`, { plan: 'gold' }))[2]).toBe(missing)
     expect((await faultOf('DELETE', '/api/plans/gold'))[2]).toBe(missing)
+    // The price is only shown: no payments are configured.
+    await ask('PUT', '/api/plans/pro', { body: pro })
+    expect((await ask('GET', `/api/workspaces/${id}/plan`)).body.offers).toEqual([])
+    for (const [method, body] of [['POST', { plan: 'pro' }], ['DELETE']] as const) {
+      const refused = await faultOf(method, `/api/workspaces/${id}/subscription`, body)
+      expect([refused[0], refused[2]]).toEqual([404, expect.stringContaining('takes no payments')])
+    }
+  })
+
+  test('a plan that a workspace pays for is not given, deleted or erased by the operator', async () => {
+    await using management = await openManagement(engine)
+    const { ask, make, database, ledger } = management
+    const { id } = await make('/api/workspaces', { name: 'acme' })
+    await ask('PUT', '/api/plans/pro', { body: pro })
+    const now = Date.now()
+    const facts = { workspaceId: id, planId: 'pro', credit: 20_000_000_000n as Nano }
+    const period = { startsAt: now, endsAt: now + 86_400_000 }
+    const paying = { ...facts, id: 'sub_1', price: 15_000_000_000n as Nano, state: 'active', endsAt: period.endsAt }
+    const payment = { ...facts, ...period, id: 'in_1', paid: paying.price, expiresDays: undefined, createdAt: now }
+    await database.transaction(async (sql) => {
+      await putSubscription(sql, { ...paying, isEnding: false })
+      await recordPlanPayment(sql, payment)
+    })
+    await ledger.renewPlans(id)
+    const { body } = await ask('GET', `/api/workspaces/${id}/plan`)
+    expect(body).toMatchObject({
+      ...{ plan: 'pro', next_plan: 'pro', next_credit: '20.00', ends_at: new Date(period.endsAt).toISOString() },
+      subscription: { plan: 'pro', price: '15.00', state: 'active', cancelled: false },
+      credits: [{ period: 'in_1', remaining: '20.00' }],
+    })
+    const messageOf = async (method: string, path: string, sent?: object) => {
+      const reply = await ask(method, path, { body: sent })
+      return [reply.status, reply.body.error.message.split('.')[0]]
+    }
+    const plan = `/api/workspaces/${id}/plan`
+    for (const [method, sent] of [['PUT', { plan: 'pro' }], ['DELETE']] as const) {
+      expect(await messageOf(method, plan, sent)).toEqual([400, expect.stringContaining('subscribes to `pro`')])
+    }
+    expect(await messageOf('DELETE', '/api/plans/pro')).toEqual([400, `The plan \`pro\` belongs to ${id}`])
+    const erase = () => ask('POST', `/api/workspaces/${id}/erase`, { body: { confirm: 'erase' } })
+    expect((await erase()).body.error.message).toStartWith('This workspace pays for the plan `pro`. Cancel')
+    await database.transaction((sql) => putSubscription(sql, { ...paying, isEnding: true }))
+    expect((await ask('GET', plan)).body).toMatchObject({ plan: 'pro', next_plan: null, next_credit: null })
+    expect((await erase()).status).toBe(200)
+    await expectBooksRight(database)
   })
 })

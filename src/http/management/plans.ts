@@ -8,32 +8,43 @@ import type { WorkspaceId } from '../../kernel/ids.ts'
 import { formatUsd, type Nano } from '../../kernel/money.ts'
 import { transferMax } from '../../ledger/account.ts'
 import { listCredits, periodShown } from '../../ledger/credit.ts'
+import { lastPlanPayment, readSubscription, type Subscription } from '../../ledger/plan-payments.ts'
 import {
   deletePlan,
   listPlans,
   type Plan,
   putPlan,
+  readPlan,
   readWorkspacePlan,
   setWorkspacePlan,
+  type WorkspacePlan,
   workspacesWith,
 } from '../../ledger/plans.ts'
 import type { Sql } from '../../store/sql.ts'
 import { appendAudit } from '../../tenancy/audit.ts'
 import { getWorkspace } from '../../tenancy/workspaces.ts'
+import { priceOf } from '../payments/subscriptions.ts'
 import type { RouteDependencies } from './dependencies.ts'
 import type { Handlers } from './route.ts'
+import { noPayments } from './wallet.ts'
 
 const shownMax = 3
 
-export function planHandlers({ database, ledger }: RouteDependencies) {
+export function planHandlers({ database, ledger, subscriptions }: RouteDependencies) {
+  const answerOf = (sql: Sql, id: WorkspaceId) => workspacePlanAnswer(sql, id, subscriptions !== undefined)
   const change = async (sql: Sql, id: WorkspaceId, planId: string | undefined) => {
+    const paid = await readSubscription(sql, id)
+    if (paid) {
+      const message = `This workspace subscribes to \`${paid.planId}\`. Cancel its subscription first (DELETE /api/workspaces/${id}/subscription); when it has ended you can give the workspace a plan.`
+      throw invalidRequest(message)
+    }
     await setWorkspacePlan(sql, id, planId)
-    return await workspacePlanAnswer(sql, id)
+    return await answerOf(sql, id)
   }
   /** A plan that begins now has its credit in the answer. If that fails, the next round begins it. */
   const begin = async (id: WorkspaceId) => {
     await ledger.renewPlans(id)
-    return await workspacePlanAnswer(database.sql, id)
+    return await answerOf(database.sql, id)
   }
   return {
     async listPlans() {
@@ -69,10 +80,10 @@ export function planHandlers({ database, ledger }: RouteDependencies) {
         await appendAudit(sql, { ...act, action: 'plan.delete', object: id })
       },
     },
-    getWorkspacePlan: async ({ id }) => await workspacePlanAnswer(database.sql, id),
+    getWorkspacePlan: async ({ id }) => await answerOf(database.sql, id),
     putWorkspacePlan: {
       async write(sql, { id, body: { plan }, act }) {
-        if (!(await listPlans(sql)).some((each) => each.id === plan)) throw noPlan(plan)
+        if (!(await readPlan(sql, plan))) throw noPlan(plan)
         const answer = await change(sql, id, plan)
         await appendAudit(sql, { ...act, action: 'workspace.plan', object: id, details: { plan } })
         return answer
@@ -86,6 +97,22 @@ export function planHandlers({ database, ledger }: RouteDependencies) {
         await appendAudit(sql, { ...act, action: 'workspace.plan', object: id, details: { plan: null } })
         return answer
       },
+    },
+    // Not `write`s: a transaction must not wait for another server.
+    async subscribePlan({ id, body: { plan: planId }, act }) {
+      if (!subscriptions) throw noPayments()
+      const plan = await readPlan(database.sql, planId)
+      if (!plan) throw noPlan(planId)
+      const answer = await subscriptions.choose(id, plan, act.requestId)
+      const details = { plan: planId, begins: answer.url === null ? 'with the next payment' : 'when it is paid' }
+      await database.transaction((sql) => appendAudit(sql, { ...act, action: 'plan.subscribe', object: id, details }))
+      return answer
+    },
+    async cancelSubscription({ id, act }) {
+      if (!subscriptions) throw noPayments()
+      await subscriptions.cancel(id, act.requestId)
+      await database.transaction((sql) => appendAudit(sql, { ...act, action: 'plan.cancel', object: id }))
+      return await answerOf(database.sql, id)
     },
   } satisfies Partial<Handlers>
 }
@@ -101,28 +128,55 @@ function noPlan(id: string): Failure {
 }
 
 async function planAnswer(sql: Sql, plan: Plan): Promise<AnswerOf<'putPlan'>> {
-  const { id, name, credit, period, expiresDays = null, price } = plan
+  return { ...offerAnswer(plan), workspaces: [...(await workspacesWith(sql, plan.id))] }
+}
+
+function offerAnswer({
+  id,
+  name,
+  credit,
+  period,
+  expiresDays,
+  price,
+}: Plan): AnswerOf<'getWorkspacePlan'>['offers'][number] {
   return {
-    ...{ id, name, credit: formatUsd(credit), period, expires_days: expiresDays },
+    ...{ id, name, credit: formatUsd(credit), period, expires_days: expiresDays ?? null },
     price: price === undefined ? null : formatUsd(price),
-    workspaces: (await workspacesWith(sql, id)).length,
   }
 }
 
-export async function workspacePlanAnswer(sql: Sql, id: WorkspaceId): Promise<AnswerOf<'getWorkspacePlan'>> {
-  const own = await readWorkspacePlan(sql, id)
+/** `isPaidHere`: workspaces can subscribe to plans. */
+export async function workspacePlanAnswer(
+  sql: Sql,
+  id: WorkspaceId,
+  isPaidHere: boolean,
+): Promise<AnswerOf<'getWorkspacePlan'>> {
+  const paid = await readSubscription(sql, id)
+  const own = paid ? await paidPlan(sql, paid) : await readWorkspacePlan(sql, id)
   const credits = await listCredits(sql, id)
-  const next = (await listPlans(sql)).find((plan) => plan.id === own?.nextPlanId)
+  const plans = await listPlans(sql)
+  const given = plans.find((plan) => plan.id === own?.nextPlanId)?.credit
+  const next = own?.nextPlanId === undefined ? undefined : (paid?.credit ?? given)
   const hasBegun = own?.planId !== undefined
   return {
     plan: own?.planId ?? null,
     starts_at: hasBegun ? isoTime(own.startsAt) : null,
     ends_at: hasBegun ? isoTime(own.endsAt) : null,
     next_plan: own?.nextPlanId ?? null,
-    next_credit: next ? formatUsd(next.credit) : null,
+    next_credit: next === undefined ? null : formatUsd(next),
+    subscription: paid
+      ? { plan: paid.planId, price: formatUsd(paid.price), state: paid.state, cancelled: paid.isEnding }
+      : null,
+    offers: isPaidHere ? plans.filter((plan) => priceOf(plan) !== undefined).map(offerAnswer) : [],
     credits: credits.map(({ id: credit, planId, window, granted, remaining, expiresAt }) => ({
       ...{ id: credit, plan: planId, period: periodShown(window) },
       ...{ granted: formatUsd(granted), remaining: formatUsd(remaining), expires_at: isoTime(expiresAt) },
     })),
   }
+}
+
+/** As a plan that the operator gave. The period is the one that was paid last. */
+async function paidPlan(sql: Sql, { workspaceId, planId, isEnding }: Subscription): Promise<WorkspacePlan> {
+  const { planId: current, startsAt = 0, endsAt = 0 } = (await lastPlanPayment(sql, workspaceId)) ?? {}
+  return { planId: current, startsAt, endsAt, nextPlanId: isEnding ? undefined : planId }
 }

@@ -60,6 +60,9 @@ const table: Readonly<Record<OperationName, readonly [Row, Row, Row]>> = {
   getWorkspacePlan: readers,
   putWorkspacePlan: operators,
   endWorkspacePlan: operators,
+  // There is no such plan.
+  subscribePlan: [[404, 404, 404, 404], no, no],
+  cancelSubscription: admins(),
   listPlans: operators,
   putPlan: operators,
   deletePlan: operators,
@@ -177,6 +180,11 @@ const autoTopUps: NonNullable<RouteDependencies['autoTopUps']> = {
   round: async () => {},
 }
 
+const subscriptions = {
+  choose: async () => ({ url: null }),
+  cancel: async () => {},
+} as unknown as NonNullable<RouteDependencies['subscriptions']>
+
 interface Tenant {
   readonly workspaceId: WorkspaceId
   readonly projectId: string
@@ -188,7 +196,7 @@ interface Caller {
 }
 
 async function openRoles(engine: TestEngine) {
-  const management = await openManagement(engine, { checkout, autoTopUps, pause: async () => {} })
+  const management = await openManagement(engine, { checkout, autoTopUps, subscriptions, pause: async () => {} })
   const tenant = async (name: string): Promise<Tenant> => {
     const { id: workspaceId } = await management.make('/api/workspaces', { name })
     const { id: projectId } = await management.make(`/api/workspaces/${workspaceId}/projects`, { name: `${name} web` })
@@ -509,5 +517,6 @@ const asOperator: Readonly<Partial<Record<OperationName, number>>> = {
   refundPayment: 404,
   getPriceList: 404,
   putWorkspacePlan: 404,
+  subscribePlan: 404,
   runReconciliation: 404,
 }

@@ -155,7 +155,7 @@ const receiptAnswer = answerAs(receiptSchema)
 const paymentAnswer = answerAs(paymentSchema)
 const refundAnswer = answerAs(refundSchema)
 
-function noPayments(): Failure {
+export function noPayments(): Failure {
   return new Failure(
     'NOT_FOUND',
     'This gateway takes no payments. Set STRIPE_SECRET_KEY and STRIPE_WEBHOOK_SECRET and restart it; see docs/operate/payments.md.',

@@ -3,9 +3,11 @@
 
 import { listAnswer } from '../../api/fields.ts'
 import { hasPriceList } from '../../catalog/price-lists.ts'
+import { invalidRequest } from '../../kernel/failure.ts'
 import type { WorkspaceId } from '../../kernel/ids.ts'
 import { matchesModel, type SpendLimit } from '../../kernel/spend-limit.ts'
 import { creditOf } from '../../ledger/credit.ts'
+import { readSubscription } from '../../ledger/plan-payments.ts'
 import { setWorkspacePlan } from '../../ledger/plans.ts'
 import type { Sql } from '../../store/sql.ts'
 import { forgetRequests } from '../../telemetry/retention.ts'
@@ -89,6 +91,11 @@ export function workspaceHandlers(deps: RouteDependencies) {
     // Not a `write`: a million requests are deleted in batches, each of which may stay deleted.
     async eraseWorkspace({ id, act }) {
       const erased = await database.transaction(async (sql) => {
+        const paid = await readSubscription(sql, id)
+        if (paid && !paid.isEnding) {
+          const message = `This workspace pays for the plan \`${paid.planId}\`. Cancel its subscription first (DELETE /api/workspaces/${id}/subscription).`
+          throw invalidRequest(message)
+        }
         // An erased workspace gets no further credit.
         await setWorkspacePlan(sql, id, undefined)
         return await eraseWorkspace(sql, id, act)
@@ -274,7 +281,7 @@ async function* exportPieces(
   const { sql } = database
   yield line('workspace', await workspaceAnswers.one(sql, workspace, now))
   yield line('wallet', walletAnswer(await ledger.wallet(id), await creditOf(sql, id)))
-  yield line('plan', await workspacePlanAnswer(sql, id))
+  yield line('plan', await workspacePlanAnswer(sql, id, false))
   const objects: string[] = [id]
   for await (const project of everyItem((page) => listProjects(sql, id, page, { archived: 'true' }))) {
     objects.push(project.id)

@@ -19,11 +19,11 @@ import { findWorkspace } from '../../tenancy/workspaces.ts'
 import { auditMove } from '../management/writes.ts'
 import { endUnpaid, findPayment, findPaymentOfIntent, markPaid } from './payments.ts'
 import { type StripeApi, Unreached } from './stripe-api.ts'
-import { type EventReading, type MoneyReturn, type Payment, readIntent, workspaceMetadata } from './stripe-event.ts'
+import { type MoneyReading, type MoneyReturn, type Payment, readIntent, workspaceMetadata } from './stripe-event.ts'
 
 export interface PaymentDependencies {
   readonly database: Database
-  readonly ledger: Pick<Ledger, 'fund' | 'correct'>
+  readonly ledger: Pick<Ledger, 'fund' | 'correct' | 'renewPlans'>
   readonly clock: Clock
   readonly log: Log
   /** For alerts. */
@@ -41,7 +41,7 @@ export type Outcome = 'credited' | 'already_credited' | 'ignored' | 'not_credite
 /** A Failure asks Stripe to send the event again. */
 export async function applyReading(
   deps: PaymentDependencies,
-  reading: EventReading,
+  reading: MoneyReading,
   id: RequestId,
 ): Promise<Outcome | Failure> {
   switch (reading.kind) {
@@ -117,7 +117,7 @@ async function credit(deps: PaymentDependencies, payment: Payment, event: EventC
 }
 
 /** The money stays at Stripe; a person decides what to do about it. */
-async function leaveUncredited(
+export async function leaveUncredited(
   { log, database, clock }: PaymentDependencies,
   why: string,
   { id, fields }: EventContext,

@@ -64,6 +64,13 @@ export const automaticMetadata = 'tollgate_automatic'
 /** On a refund that was asked for here. */
 export const refundMetadata = 'tollgate_refund_id'
 
+/** On a subscription: the plan and its terms, so that an invoice says what it pays for. */
+export const planMetadata = {
+  plan: 'tollgate_plan',
+  credit: 'tollgate_plan_credit',
+  expiresDays: 'tollgate_plan_expires_days',
+} as const
+
 /** A cent is 10⁷ nano-dollars. */
 export const nanoPerCent = 10_000_000n
 
@@ -110,6 +117,8 @@ export type EventReading =
   /** A payment that was started here will not be paid. */
   | { readonly kind: 'unpaid'; readonly ownId: string; readonly code: string; readonly fields: LogFields }
   | { readonly kind: 'return'; readonly moved: MoneyReturn; readonly fields: LogFields }
+  /** An invoice or a subscription; what it says now is asked of Stripe. */
+  | { readonly kind: 'subscription'; readonly object: string; readonly type: string; readonly fields: LogFields }
   /** A saved card was removed at Stripe. */
   | { readonly kind: 'detached'; readonly paymentMethod: string; readonly fields: LogFields }
   /** No money is owed. */
@@ -118,6 +127,9 @@ export type EventReading =
   | { readonly kind: 'uncredited'; readonly why: string; readonly fields: LogFields }
   /** Not an event as Stripe documents it. */
   | { readonly kind: 'unreadable' }
+
+/** What the event itself says. */
+export type MoneyReading = Exclude<EventReading, { readonly kind: 'subscription' }>
 
 const eventSchema = z.object({
   id: z.string(),
@@ -180,6 +192,10 @@ const readers: Readonly<Record<string, (event: StripeEvent) => EventReading>> = 
   'payment_intent.succeeded': readIntentEvent,
   'payment_intent.payment_failed': readIntentEvent,
   'payment_method.detached': readDetached,
+  'invoice.paid': readSubscriptionEvent,
+  'invoice.payment_failed': readSubscriptionEvent,
+  'customer.subscription.updated': readSubscriptionEvent,
+  'customer.subscription.deleted': readSubscriptionEvent,
   ...Object.fromEntries(Object.keys(returnTypes).map((type) => [type, readReturn])),
 }
 
@@ -272,7 +288,7 @@ function readIntentEvent(event: StripeEvent): EventReading {
 }
 
 /** An automatic top-up, from an event or from Stripe's answer. */
-export function readAutomatic(intent: Intent, livemode: boolean, fields: LogFields): EventReading {
+export function readAutomatic(intent: Intent, livemode: boolean, fields: LogFields): MoneyReading {
   const { metadata, last_payment_error: error } = intent
   const [ownId, workspaceId = ''] = [metadata?.[paymentMetadata], metadata?.[workspaceMetadata]]
   if (ownId === undefined || !isId('ws', workspaceId)) {
@@ -292,6 +308,13 @@ export function readAutomatic(intent: Intent, livemode: boolean, fields: LogFiel
 function readDetached({ id: event, type, data }: StripeEvent): EventReading {
   const { success, data: method } = z.object({ id: z.string() }).safeParse(data.object)
   return success ? { kind: 'detached', paymentMethod: method.id, fields: { event, type } } : { kind: 'unreadable' }
+}
+
+function readSubscriptionEvent({ id: event, type, data }: StripeEvent): EventReading {
+  const named = z.object({ id: z.string().regex(/^(in|sub)_[A-Za-z0-9_]{1,250}$/) })
+  const { success, data: object } = named.safeParse(data.object)
+  if (!success) return { kind: 'unreadable' }
+  return { kind: 'subscription', object: object.id, type, fields: { event, type, object: object.id } }
 }
 
 function readReturn(event: StripeEvent): EventReading {

@@ -25,7 +25,7 @@ function create(settings: Partial<StripePaymentsOptions>) {
   const say = (message: string) => void logged.push(message)
   const payments = createStripePayments({
     database: { sql: unused, transaction: unused } as unknown as Database,
-    ledger: { fund: unused, correct: unused },
+    ledger: { fund: unused, correct: unused, renewPlans: unused },
     clock: systemClock,
     raising: () => ({ now: systemClock.now(), mail: undefined }),
     log: { info: say, warn: say, error: say, line() {}, flush() {} },

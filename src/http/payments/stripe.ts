@@ -18,6 +18,7 @@ import { createRefunds } from './refunds.ts'
 import { createStripeApi } from './stripe-api.ts'
 import { type AmountBounds, createStripeCheckout, stripeBounds } from './stripe-checkout.ts'
 import { checkSignature, modeOf, readEvent, type SignatureFault, type StripeMode } from './stripe-event.ts'
+import { createSubscriptions, type Subscriptions } from './subscriptions.ts'
 
 interface WebhookDependencies extends PaymentDependencies {
   /** In the error format of the chat surface. */
@@ -65,13 +66,16 @@ export function createStripePayments(options: StripePaymentsOptions) {
   const deps = { ...options, api }
   const autoTopUps = createAutoTopUps(deps, { bounds, isLive: modeOf(secretKey) !== 'test' })
   const refunds = createRefunds(deps)
+  const subscriptions = api && createSubscriptions({ ...deps, api }, { publicUrl })
   return {
     /** The workspace is checked, the caller is not. One request id starts one payment. */
     checkout: createStripeCheckout(deps, { api, publicUrl, bounds }),
     autoTopUps,
     refunds,
+    /** undefined = plans cannot be paid for here. */
+    subscriptions,
     /** Serves webhookPath; the signature is the only authorisation. Never throws. */
-    webhook: createStripeWebhook(deps, { webhookSecret, mode: modeOf(secretKey) }),
+    webhook: createStripeWebhook(deps, { webhookSecret, mode: modeOf(secretKey), subscriptions }),
     /** Begins automatic top-ups that are due, and continues what was interrupted. */
     async round(): Promise<void> {
       await autoTopUps.round()
@@ -87,6 +91,7 @@ function withoutSlash(url: string): string {
 interface WebhookSettings {
   readonly webhookSecret: Secret
   readonly mode: StripeMode
+  readonly subscriptions: Subscriptions | undefined
 }
 
 /** Events have a few kilobytes; the limit is for other senders. */
@@ -102,7 +107,14 @@ function createStripeWebhook(
   async function serve(request: ClientRequest, id: RequestId): Promise<Outcome | Failure> {
     const json = await readSigned(request)
     if (json instanceof Failure) return json
-    return await applyReading(deps, readEvent(json.value, settings.mode), id)
+    const { mode, subscriptions } = settings
+    const reading = readEvent(json.value, mode)
+    if (reading.kind === 'subscription') {
+      return subscriptions ? await subscriptions.apply(reading, { id, fields: reading.fields }) : 'ignored'
+    }
+    const outcome = await applyReading(deps, reading, id)
+    if (reading.kind !== 'return' || outcome !== 'ignored' || !subscriptions) return outcome
+    return await subscriptions.takeBack(reading.moved, { id, fields: reading.fields })
   }
 
   async function readSigned(request: ClientRequest): Promise<{ readonly value: unknown } | Failure> {
@@ -129,6 +141,7 @@ function createStripeWebhook(
       const outcome = await serve(request, id)
       return outcome instanceof Failure ? reject(outcome, id) : accept(outcome, id)
     } catch (thrown) {
+      if (thrown instanceof Failure) return reject(thrown, id)
       return reject(isStoreUnavailable(thrown) ? notCommitted() : deps.onDefect(thrown, id), id)
     }
   }

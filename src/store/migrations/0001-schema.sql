@@ -513,13 +513,49 @@ CREATE TABLE workspace_plans (
 
 CREATE INDEX workspace_plans_by_end ON workspace_plans (ends_at);
 
+-- The plan that a workspace pays for at the payment provider, if there is one, as the provider last described it.
+CREATE TABLE subscriptions (
+  workspace_id TEXT PRIMARY KEY REFERENCES workspaces (id),
+  -- The provider's.
+  id TEXT NOT NULL UNIQUE,
+  -- What the next payment is for. Not a foreign key: what was paid for is granted even if the plan was deleted.
+  plan_id TEXT NOT NULL,
+  credit BIGINT NOT NULL CHECK (credit > 0 AND credit <= 1000000000000000),
+  price BIGINT NOT NULL CHECK (price >= 0),
+  -- The provider's word: 'active', 'past_due', 'unpaid' …
+  state TEXT NOT NULL,
+  -- 1 = it ends with the period that is paid.
+  is_ending BIGINT NOT NULL CHECK (is_ending IN (0, 1)),
+  ends_at BIGINT NOT NULL
+);
+
+-- Payments of subscriptions. Each grants the credit of one period, once.
+CREATE TABLE plan_payments (
+  -- The provider's id of the invoice. One invoice grants once, for ever.
+  id TEXT PRIMARY KEY,
+  workspace_id TEXT NOT NULL REFERENCES workspaces (id),
+  plan_id TEXT NOT NULL,
+  paid BIGINT NOT NULL CHECK (paid >= 0),
+  credit BIGINT NOT NULL CHECK (credit > 0 AND credit <= 1000000000000000),
+  -- The period that was paid for.
+  starts_at BIGINT NOT NULL,
+  ends_at BIGINT NOT NULL CHECK (ends_at > starts_at),
+  expires_days BIGINT CHECK (expires_days BETWEEN 1 AND 366),
+  -- 1 = its credit was granted, or is not owed any more because the payment went back.
+  is_granted BIGINT NOT NULL CHECK (is_granted IN (0, 1)),
+  created_at BIGINT NOT NULL
+);
+
+CREATE INDEX plan_payments_by_workspace ON plan_payments (workspace_id, starts_at);
+CREATE INDEX plan_payments_to_grant ON plan_payments (workspace_id) WHERE is_granted = 0;
+
 -- Credit of plans and what remains of it.
 CREATE TABLE credits (
   -- Of the transfer that granted it.
   id TEXT PRIMARY KEY,
   workspace_id TEXT NOT NULL,
   plan_id TEXT NOT NULL,
-  -- The period it was granted for, `month:2026-11`.
+  -- The period it was granted for, `month:2026-11`, or the payment: `invoice:in_…`.
   time_window TEXT NOT NULL,
   remaining BIGINT NOT NULL CHECK (remaining >= 0),
   expires_at BIGINT NOT NULL,

@@ -19,6 +19,7 @@ const ruleLabels: Readonly<Record<RuleKind, string>> = {
   'balance.low': 'Low balance',
   'limit.reached': 'Spend limit',
   'topup.failed': 'Automatic top-up failed',
+  'plan.unpaid': 'Plan not paid',
   'provider.down': 'Provider down, or works again',
   'provider.stray': 'Stray response of a provider',
   'price.changed': 'Prices changed',
@@ -129,7 +130,7 @@ interface RuleDialogProps extends AlertRulesProps {
   onDone(): void
 }
 
-const workspaceKinds = ['balance.low', 'limit.reached', 'topup.failed'] as const
+const workspaceKinds = ['balance.low', 'limit.reached', 'topup.failed', 'plan.unpaid'] as const
 const installationKinds = [
   ...workspaceKinds,
   'provider.down',

@@ -31,6 +31,7 @@ const kindLabels: Readonly<Record<AlertKind, string>> = {
   'price.changed': 'Prices changed',
   'bill.differs': 'A bill differs',
   'topup.failed': 'Automatic top-up failed',
+  'plan.unpaid': 'Plan not paid',
   test: 'Test',
 }
 
