@@ -7,7 +7,7 @@ import { browserTest, openContext, watchPage } from '../parts/browser.ts'
 import { stopAll } from '../parts/gateway.ts'
 import { eventOf, type StripeObject, signedEvent, startStripe } from '../parts/stripe.ts'
 import { until } from '../tenancy/tenancy.ts'
-import { button, field, startConsole } from './console-harness.ts'
+import { button, chooseWorkspace, field, startConsole } from './console-harness.ts'
 
 const secret = 'whsec_of_the_test_endpoint'
 const stripe = startStripe()
@@ -78,11 +78,100 @@ harness.test('wallet: refunds a part of a payment, and says why more is not poss
   await page.waitForSelector('text=at most 6.00')
 })
 
-/** Invites an admin and signs in as them, in a separate browser context. */
-async function signInAsAdmin(workspaceId: string) {
+/** At both widths and in both themes. */
+async function shots(page: Page, name: string): Promise<void> {
+  if (Bun.env.PAYMENT_SHOTS === undefined) return
+  for (const colorScheme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme })
+    for (const width of [390, 1440]) {
+      await page.setViewportSize({ width, height: 900 })
+      await shot(page, `${name}-${width}-${colorScheme}`)
+    }
+  }
+}
+
+const billSubscription = async (id: string) => {
+  const url = `${harness.gateway.url}/api/payments/stripe/webhook`
+  const invoice = stripe.bill(id, { at: Date.now() })
+  const event = eventOf('invoice.paid', { id: invoice.id })
+  const response = await fetch(signedEvent({ url, secret, nowMs: Date.now() }, event))
+  expect([response.status, await response.json()]).toMatchObject([200, { outcome: 'credited' }])
+}
+
+harness.test('wallet: plans are made, subscribed to, changed, cancelled and read', async (opened) => {
+  const { page, go, workspace } = opened
   const { url } = harness.gateway
-  const email = 'ada@example.com'
-  const body = { email, role: 'admin', workspace_id: workspaceId }
+  const put = (plan: string, body: object) => harness.manage(`PUT /api/plans/${plan}`, body)
+  await put('max', { name: 'Max', credit: '50', period: 'month', price: '40' })
+  await put('daily', { name: 'Daily', credit: '1', period: 'day', expires_days: 7 })
+  await chooseWorkspace(page, 'All workspaces')
+  await button(page, 'New plan').click()
+  await field(page, 'Id').fill('pro')
+  await field(page, 'Credit for each period, in USD').fill('20')
+  await field(page, 'Price of a period, in USD').fill('15')
+  await button(page, 'Create plan').click()
+  await button(page, 'Change pro').waitFor()
+
+  const admin = await signInAs('admin', workspace.id)
+  await admin.page.route('https://checkout.stripe.test/**', (route) => route.fulfill({ body: 'the payment page' }))
+  const wallet = `${url}/console/${workspace.id}/wallet`
+  await admin.go(wallet)
+  await field(admin.page, 'Subscribe to').selectOption('pro')
+  expect(await admin.page.getByText('Give this workspace').count()).toBe(0)
+  await shots(admin.page, 'plan-offered')
+  await button(admin.page, 'Subscribe').click()
+  await admin.page.waitForSelector('text=the payment page')
+  await admin.go(`${wallet}?subscribed=pro`)
+  await admin.page.waitForSelector('[role=status]:has-text("Your payment has not arrived yet")')
+  const [subscription = ''] = [...stripe.subscriptions.keys()].slice(-1)
+  await billSubscription(subscription)
+  await admin.page.waitForSelector('text=$15.00 is paid by subscription.')
+  // 5 of the test's, and the 20 of the plan.
+  await admin.page.waitForSelector('.tile:has-text("Balance") >> text=$25.00')
+  // A request says that it was paid from there.
+  const request = await harness.ask('sandbox/echo', {}, 'test-client/1.0', opened.key.secret)
+  const explained: object = await harness.manage(`GET /api/requests/${request}`)
+  expect(explained).toMatchObject({ plan_credits: [{ plan: 'pro', amount: (explained as { cost: string }).cost }] })
+  await admin.go(`${url}/console/${workspace.id}/requests/${request}`)
+  await admin.page.waitForSelector('text=of it was paid from the credit of the plan pro')
+  await admin.go(wallet)
+  await field(admin.page, 'Subscribe to').selectOption('max')
+  await button(admin.page, 'Change with the next payment').click()
+  await admin.page.waitForSelector('text=Next: $50.00 of credit by max.')
+  await shots(admin.page, 'plan-paid')
+  await button(admin.page, 'Cancel the subscription').first().click()
+  await admin.page.locator('dialog').getByRole('button', { name: 'Cancel the subscription', exact: true }).click()
+  await admin.page.waitForSelector('text=Then it ends.')
+  await admin.close()
+
+  const viewer = await signInAs('viewer', workspace.id)
+  await viewer.go(wallet)
+  await viewer.page.waitForSelector('text=Then it ends.')
+  for (const name of ['Subscribe', 'Change with the next payment', 'Cancel the subscription', 'Give the plan']) {
+    expect([name, await button(viewer.page, name).count()]).toEqual([name, 0])
+  }
+  await shots(viewer.page, 'plan-viewer')
+  await viewer.close()
+
+  await page.reload()
+  await page.locator('tr', { hasText: 'max' }).getByText(workspace.name).waitFor()
+  await shots(page, 'plans')
+  // The operator gives a plan to a workspace that pays for none.
+  const other = await harness.manage('POST /api/workspaces', { name: 'initech' })
+  await go(`${url}/console/${other.id}/wallet`)
+  await field(page, 'Give this workspace').selectOption('daily')
+  await button(page, 'Give the plan').click()
+  await page.waitForSelector('text=initech has no funds available', { state: 'detached' })
+  await button(page, 'End the plan with its period').click()
+  await page.waitForSelector('text=Then it ends.')
+  await shots(page, 'plan-given')
+})
+
+/** Invites somebody and signs in as them, in a separate browser context. */
+async function signInAs(role: 'admin' | 'viewer', workspaceId: string) {
+  const { url } = harness.gateway
+  const email = `${role}-${workspaceId.slice(-6)}@example.com`.toLowerCase()
+  const body = { email, role, workspace_id: workspaceId }
   const { url: link } = (await harness.manage('POST /api/invitations', body)) as unknown as { readonly url: string }
   const sent = { invitation: new URL(link).searchParams.get('i'), name: 'Ada', password: 'correct horse battery' }
   const headers = { origin: url, 'sec-fetch-site': 'same-origin', 'content-type': 'application/json' }
@@ -99,7 +188,7 @@ browserTest('an admin sees the warning, pays, and the next call works', async ()
   const key = await harness.manage(`POST /api/projects/${project.id}/keys`, { name: 'ci' })
   await harness.manage(`POST /api/workspaces/${workspace.id}/topups`, { amount: '0.000000001' })
   expect(await harness.call(key.secret)).toBe(402)
-  const { page, go } = await signInAsAdmin(workspace.id)
+  const { page, go } = await signInAs('admin', workspace.id)
   await page.route('https://checkout.stripe.test/**', (route) => route.fulfill({ body: 'the payment page' }))
   // Balances are looked at every ten seconds.
   const listed = async () => (await harness.manage(`GET /api/alerts?workspace_id=${workspace.id}`)) as object

@@ -25,6 +25,7 @@ import {
   withBalances,
 } from './figures.ts'
 import { Payments } from './payments.tsx'
+import { PlanCard, Plans } from './plans.tsx'
 import { ReceiptLink, StatementChoice } from './statement-page.tsx'
 
 /** Of one workspace, or a list of all. */
@@ -95,22 +96,25 @@ const balanceColumns: readonly Column<BalanceRow>[] = [
   },
 ]
 
-/** Every workspace, those that run out first on top. */
+/** Every workspace, those that run out first on top, and the plans. */
 function Balances() {
   const query = useQuery('balances', readBalances)
   return (
-    <QueryView what="balances" query={query}>
-      {(rows) => (
-        <DataTable
-          class="data-table summary-table"
-          caption="Balances, the shortest runway first"
-          columns={balanceColumns}
-          rows={rows}
-          keyOf={({ workspace }) => workspace.id}
-          hrefOf={({ workspace }) => sectionPath('wallet', workspace.id)}
-        />
-      )}
-    </QueryView>
+    <>
+      <QueryView what="balances" query={query}>
+        {(rows) => (
+          <DataTable
+            class="data-table summary-table"
+            caption="Balances, the shortest runway first"
+            columns={balanceColumns}
+            rows={rows}
+            keyOf={({ workspace }) => workspace.id}
+            hrefOf={({ workspace }) => sectionPath('wallet', workspace.id)}
+          />
+        )}
+      </QueryView>
+      <Plans />
+    </>
   )
 }
 
@@ -152,6 +156,7 @@ function WorkspaceBilling({ id }: { readonly id: string }) {
       {({ wallet }) => (
         <>
           <Balance {...wallet} />
+          <PlanCard id={id} onChange={reload} />
           <Payments id={id} onPaid={reload} />
           {may('topUp', id) && (
             <Card title="Top up">

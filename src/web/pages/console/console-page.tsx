@@ -26,7 +26,7 @@ import {
 } from '../../page-data.ts'
 import { signOut } from '../api.ts'
 import { Banner, Menu, ShortcutsDialog, Skeleton } from '../components.tsx'
-import { useApi, useSubmit } from '../hooks.ts'
+import { useSubmit } from '../hooks.ts'
 import { Icon } from '../icons.tsx'
 import { Logo, setTheme } from '../shell.tsx'
 import { AccountView } from './account-page.tsx'
@@ -35,7 +35,6 @@ import { AuditView } from './audit-page.tsx'
 import { BillingView } from './billing-page.tsx'
 import { BillsView } from './bills-page.tsx'
 import {
-  useMay,
   useViewer,
   useWorkspaces,
   useZone,
@@ -198,11 +197,8 @@ function ConsoleContent(data: ConsoleData) {
 
 /** Says that the balance of the chosen workspace is below its alert threshold, or that it can no longer pay. */
 function PayBanner() {
-  const { current } = useWorkspaces()
-  const may = useMay()
+  const { current, wallet: value } = useWorkspaces()
   const to = useConsolePath()
-  const id = current && may('getWallet', current.id) ? current.id : undefined
-  const { value } = useApi('getWallet', id === undefined ? undefined : { id })
   if (current === undefined || value === undefined) return null
   const isEmpty = (parseUsd(value.available) ?? 0n) <= 0n
   if (!isEmpty && (parseUsd(value.balance) ?? 0n) >= (parseUsd(current.low_balance ?? '0') ?? 0n)) return null
