@@ -56,7 +56,7 @@ export type SigningScheme = 'sigv4' | 'google-oauth'
 export type AuthScheme = HeaderScheme | SigningScheme | 'none'
 
 /** A host-specific form of a dialect's requests and replies. */
-export type WrappingId = 'invoke-model' | 'raw-predict' | 'invoke-embedding' | 'predict-embedding'
+export type WrappingId = 'invoke-model' | 'raw-predict' | 'tier-header' | 'invoke-embedding' | 'predict-embedding'
 
 /** A request before authorization. */
 export interface UnsignedRequest {

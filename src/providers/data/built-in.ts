@@ -294,8 +294,14 @@ export const builtInProviders: readonly ProviderData[] = [
         baseUrl: `${vertexUrl}/google`,
         models: /^(?!claude|.*embedding)/,
         auth: 'google-oauth',
-        // Calls are matched to their results by order; ids are refused. Penalties are taken, also by 2.5.
-        rules: { toolIdMax: 0, penalties: true },
+        wrapping: 'tier-header',
+        // Calls are matched to their results by order; ids are refused. Penalties are taken, also by 2.5. Only the global
+        // location has the tiers; elsewhere the reply says that it was served as usual.
+        rules: {
+          toolIdMax: 0,
+          penalties: true,
+          serviceTiers: { flex: 'flex', priority: 'priority', scale: 'dedicated' },
+        },
       },
       {
         dialect: 'anthropic-messages',
@@ -479,13 +485,16 @@ export const builtInProviders: readonly ProviderData[] = [
         baseUrl: 'https://openrouter.ai/api/v1',
         auth: 'bearer',
         // `user` is refused above 128 characters (maximhq/bifrost#1000). The cache key keeps a session on one of its hosts
-        // (SillyTavern/SillyTavern#5889, 2026-07).
+        // (SillyTavern/SillyTavern#5889, 2026-07). It has tiers of OpenAI's and Google's models, and the faster Claude only
+        // as a model of its own (https://openrouter.ai/docs/guides/features/service-tiers, 2026-11).
         rules: { outputCapName: 'max_tokens', endUserIdMax: 128, topK: true, promptCacheKey: true },
+        modelRules: [{ models: /^anthropic\//, rules: { serviceTiers: {} } }],
       },
       {
         dialect: 'anthropic-messages',
         baseUrl: 'https://openrouter.ai/api',
         auth: 'bearer',
+        rules: { serviceTiers: {} },
       },
     ],
   },

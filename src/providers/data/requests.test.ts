@@ -6,11 +6,13 @@ import { call, conversation, result, text, user } from '../../../test/parts/tran
 import { builtInModels } from '../../catalog/data/built-in.ts'
 import { anthropicMessages } from '../../dialects/anthropic-messages/index.ts'
 import type { TargetRules } from '../../dialects/canonical/target-rules.ts'
+import { tierWordsOf } from '../../dialects/canonical/tiers.ts'
 import type { DialectId, Dialects } from '../../dialects/dialect.ts'
 import { gemini } from '../../dialects/gemini/index.ts'
 import { openaiChat } from '../../dialects/openai-chat/index.ts'
 import { openaiResponses } from '../../dialects/openai-responses/index.ts'
 import { Failure } from '../../kernel/failure.ts'
+import type { AskedTier } from '../../kernel/usage.ts'
 import { rulesFor } from '../rules/rules-for.ts'
 import { builtInProviders } from './built-in.ts'
 
@@ -131,5 +133,35 @@ describe('a request to', () => {
     const without = builtInProviders.map(({ id }) => id).filter((id) => !served.has(id))
     // Deployments have the names their owner gives them; and calls that cost a fee besides their tokens.
     expect(without).toEqual(['azure', 'perplexity'])
+  })
+})
+
+describe('service tiers', () => {
+  const words: readonly (readonly [provider: string, model: string, tier: AskedTier, word: string | undefined])[] = [
+    ['openai', 'gpt-6.1-sol', 'flex', 'flex'],
+    ['openai', 'gpt-6.1-sol', 'ultrafast', 'ultrafast'],
+    ['anthropic', 'claude-opus-5', 'priority', 'fast'],
+    ['anthropic', 'claude-opus-5', 'flex', undefined],
+    ['google', 'gemini-3.6-flash', 'priority', 'priority'],
+    ['google-vertex', 'gemini-3.6-flash', 'flex', 'flex'],
+    ['google-vertex', 'gemini-3.6-flash', 'scale', 'dedicated'],
+    ['openrouter', 'openai/gpt-6.1-sol', 'flex', 'flex'],
+    ['openrouter', 'google/gemini-3.6-flash', 'priority', 'priority'],
+    // They would serve it as usual, or refuse it.
+    ['openrouter', 'anthropic/claude-opus-5', 'priority', undefined],
+    ['amazon-bedrock', 'global.anthropic.claude-opus-5', 'priority', undefined],
+    ['google-vertex', 'claude-opus-5', 'priority', undefined],
+  ]
+  test.each(words)('%s is sent for %s in %s: %s', (id, upstreamModel, tier, word) => {
+    const endpoints = builtInProviders.find((provider) => provider.id === id)?.endpoints ?? []
+    const serving = endpoints.filter(({ models }) => models?.test(upstreamModel) ?? true)
+    expect(serving.length).toBeGreaterThan(0)
+    // The first one serves models whose caller speaks none of them.
+    const sent = serving.map(({ dialect, rules, modelRules }) => {
+      const found = rulesFor({ dialect, upstreamModel, endpointRules: rules, modelRules })
+      return tierWordsOf(found, dialects[dialect].hostTiers)[tier]
+    })
+    expect(sent[0]).toBe(word)
+    for (const other of sent) if (word === undefined) expect(other).toBeUndefined()
   })
 })

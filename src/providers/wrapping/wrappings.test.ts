@@ -4,7 +4,7 @@ import { faultFromBody } from '../../dialects/canonical/faults.ts'
 import { classifyFault } from '../../routing/faults.ts'
 import type { Endpoint, UpstreamResponse } from '../provider.ts'
 import { type EventFrame, EventFrameReader, FrameFault, invokeModel } from './invoke-model.ts'
-import { rawPredict } from './wrappings.ts'
+import { rawPredict, vertexTiers } from './wrappings.ts'
 
 const endpoint: Endpoint = {
   dialect: 'anthropic-messages',
@@ -20,6 +20,27 @@ const headers = {
 const encode = (text: string) => new TextEncoder().encode(text)
 const call = (text: string, path = '/v1/messages') => ({ path, headers, body: encode(text) })
 const textOf = (bytes: Uint8Array | undefined) => new TextDecoder().decode(bytes)
+
+describe('Gemini on Vertex AI', () => {
+  const path = '/models/gemini-3.6-flash:generateContent'
+  const shared = 'x-vertex-ai-llm-shared-request-type'
+  const cases: readonly (readonly [body: string, sent: string, more: Readonly<Record<string, string>>])[] = [
+    ['{"contents":[ ],"serviceTier":"flex"}', '{"contents":[ ]}', { [shared]: 'flex' }],
+    ['{ "serviceTier" : "priority", "contents":[]}', '{ "contents":[]}', { [shared]: 'priority' }],
+    ['{"serviceTier":"dedicated"}', '{}', { 'x-vertex-ai-llm-request-type': 'dedicated' }],
+    // Only the member of the request itself.
+    ['{"contents":[{"serviceTier":"flex"}]}', '{"contents":[{"serviceTier":"flex"}]}', {}],
+    ['{"contents":["serviceTier"]}', '{"contents":["serviceTier"]}', {}],
+    // Nothing of a caller gets into a header that would end it.
+    ['{"serviceTier":"a\\r\\nx-evil: 1","contents":[]}', '{"contents":[]}', {}],
+    ['{"serviceTier":7,"contents":[]}', '{"contents":[]}', {}],
+    ['not JSON "serviceTier"', 'not JSON "serviceTier"', {}],
+  ]
+  test.each(cases)('the service tier of %s is in a header', (body, sent, more) => {
+    const wrapped = vertexTiers.wrap({ ...call(body, path), headers: { 'x-other': '1' } }, endpoint)
+    expect([textOf(wrapped?.body), wrapped?.path, wrapped?.headers]).toEqual([sent, path, { 'x-other': '1', ...more }])
+  })
+})
 
 describe('InvokeModel', () => {
   test('has the model and whether to stream in its path, the rest as it was', () => {
