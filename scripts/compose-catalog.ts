@@ -2,7 +2,8 @@
 // Pure but for reading those; the same sources give the same text.
 
 import { join } from 'node:path'
-import { dearest, type PriceList, priceEntry } from '../src/catalog/listed-prices.ts'
+import { dearest, type PriceList, priceEntry, type TierList, timesFactor } from '../src/catalog/listed-prices.ts'
+import { type Tier, tierNames } from '../src/kernel/usage.ts'
 import { packagePrice } from './price-lists.ts'
 
 const folder = join(import.meta.dir, 'catalog-sources')
@@ -41,6 +42,8 @@ interface RouteLine extends Partial<Origin> {
   readonly price?: PriceList
   /** What tokens cost times this where the work is kept in the United States, which callers of this route can ask for. */
   readonly us_only?: number
+  /** Service tiers: what they cost, or how many times the route's standard price. */
+  readonly tiers?: { readonly [Name in Tier]?: number | TierList }
 }
 
 interface RouteTable extends Origin {
@@ -52,6 +55,8 @@ interface RouteTable extends Origin {
   readonly last?: number
   /** It runs searches of the web and reports how many; of nobody else they could be charged. */
   readonly searches?: boolean
+  /** Where the prices of `tiers` are from. */
+  readonly tiered?: Origin
   readonly routes: Readonly<Record<string, RouteLine>>
 }
 
@@ -114,13 +119,21 @@ function offersOf(id: string, models: ModelTable, tables: ReadonlyMap<string, Ro
 function priceOf({ provider, line, table }: Omit<Offered, 'priced'>, models: ModelTable): PricedBy | undefined {
   const { source = table.source, checked = table.checked } = line
   const usOnly = line.us_only !== undefined && { us_only: line.us_only }
-  if (line.price) return { provider, price: { ...line.price, ...usOnly }, source, checked }
+  if (line.price) return { provider, price: withTiers({ ...line.price, ...usOnly }, line), source, checked }
   if (table.genai === undefined) return undefined
   const listed = packagePrice(table.genai, line.genai ?? line.model, models.checked)
   if (listed === undefined) return undefined
   const { web_search: search, ...tokens } = listed
   const searches = table.searches && search !== undefined && { web_search: search }
-  return { provider, price: { ...tokens, ...searches, ...usOnly }, ...models.prices }
+  return { provider, price: withTiers({ ...tokens, ...searches, ...usOnly }, line), ...models.prices }
+}
+
+function withTiers(price: PriceList, { tiers = {} }: RouteLine): PriceList {
+  const listed = tierNames.flatMap((name) => {
+    const tier = tiers[name]
+    return tier === undefined ? [] : [[name, typeof tier === 'number' ? timesFactor(price, tier) : tier] as const]
+  })
+  return listed.length === 0 ? price : { ...price, tiers: Object.fromEntries(listed) }
 }
 
 function compose(id: string, line: ModelLine, table: ModelTable, offers: readonly Offered[]): unknown {
@@ -148,6 +161,7 @@ function compose(id: string, line: ModelLine, table: ModelTable, offers: readonl
     provenance: {
       facts: { source: table.source, checked: table.checked },
       price: provenance(price, priced),
+      ...(price.tiers && { tiers: tierProvenance(id, offers) }),
     },
   }
 }
@@ -168,6 +182,13 @@ function provenance(price: PriceList, priced: readonly PricedBy[]): Origin {
   const checked = from.map((each) => each.checked).sort()[0] ?? ''
   const isFirst = whole !== undefined && whole === priced[0]
   return { source: `${isFirst ? '' : 'dearest of the routes: '}${names.join(', ')}`, checked }
+}
+
+function tierProvenance(id: string, offers: readonly Offered[]): Origin {
+  const from = offers.filter(({ line }) => line.tiers).map(({ provider, table: { tiered } }) => ({ provider, tiered }))
+  const [{ tiered }] = from.length === 1 ? from : [{ tiered: undefined }]
+  if (!tiered) throw new Error(`${id}: prices of tiers need one source, \`tiered\` of the route's file`)
+  return { source: `${from[0]?.provider} (${tiered.source})`, checked: tiered.checked }
 }
 
 /** Whether the lists before already make it as dear. */

@@ -18,7 +18,7 @@ import {
 export type PriceRow = { readonly [Name in 'input' | 'output']: number } & { readonly [Name in TokenBucket]?: number }
 
 /** `over`: by the number of input tokens above which the prices apply. */
-type TierList = PriceRow & { readonly over?: Readonly<Record<string, PriceRow>> | undefined }
+export type TierList = PriceRow & { readonly over?: Readonly<Record<string, PriceRow>> | undefined }
 
 /** Units: USD per thousand. */
 export type PriceList = TierList & { readonly [Name in UnitBucket | FactorName]?: number } & {
@@ -167,6 +167,19 @@ function dearestRow(rows: readonly PriceRow[]): PriceRow {
     if (prices.length > 0) row[bucket] = Math.max(...prices)
   }
   return row as PriceRow
+}
+
+/** The token prices of a list so many times, for prompts of every length. */
+export function timesFactor({ over, ...base }: TierList, factor: number): TierList {
+  const rowTimes = (row: PriceRow): PriceRow => {
+    const priced = buckets.flatMap((bucket) => {
+      const amount = row[bucket]
+      return amount === undefined ? [] : [[bucket, Math.round(amount * factor * 1e6) / 1e6] as const]
+    })
+    return Object.fromEntries(priced) as unknown as PriceRow
+  }
+  const long = Object.entries(over ?? {}).map(([bound, row]) => [bound, rowTimes(row)] as const)
+  return { ...rowTimes(base), ...(long.length > 0 && { over: Object.fromEntries(long) }) }
 }
 
 /** `2.5` → `2.50`, `0.0375` → `0.0375`: exact, with at most six decimals. */

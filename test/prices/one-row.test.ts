@@ -3,6 +3,7 @@
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { builtInModels } from '../../src/catalog/data/built-in.ts'
+import type { Tier } from '../../src/kernel/usage.ts'
 import { usd } from '../money/wallets.ts'
 import { cap, openPriced, type PricedGateway, pico, roughTokens, used } from './priced-gateway.ts'
 
@@ -62,7 +63,13 @@ test('catalog, list, cost, hold and explanation agree for every built-in model',
       continue
     }
     const expected = expectedOf(price)
-    const { over: _tiers, web_search: search, us_only: factor, ...row } = catalog as Record<string, unknown>
+    const { over: _long, tiers = {}, web_search: search, us_only: factor, ...row } = catalog as Record<string, unknown>
+    expect([id, Object.keys(tiers as object)]).toEqual([id, Object.keys(price.tiers ?? {})])
+    for (const [name, { over: _, ...tier }] of Object.entries(tiers as Record<string, Record<string, unknown>>)) {
+      const listed = price.tiers?.[name as Tier]
+      if (!listed) throw new Error(`${id} has no tier ${name}`)
+      expect([id, name, picos(tier)]).toEqual([id, name, expectedOf(listed).shown])
+    }
     expect([id, search, factor]).toEqual([id, price.web_search, price.us_only])
     expect([id, picos(row)]).toEqual([id, expected.shown])
     const { input, output, cache_read, cache_write } = expected.shown

@@ -117,12 +117,14 @@ describe('the list of genai-prices', () => {
     ]
     const tiered = { base: 1, tiers: [{ start: 200_000, price: 2 }] }
     const price = { input: '1.50', output: '8.00', over: { 200000: { input: '2.00', output: '8.00' } } }
+    // The list has no service tiers, and leaves those of the catalog.
+    const { tiers } = builtIn('openai/gpt-4.1') as { tiers: object }
     expect(
       parse(
         provider('openai', [{ id: 'gpt-4.1', prices: dated }]),
         provider('openrouter', [{ id: 'openai/gpt-4.1', prices: { input_mtok: tiered, output_mtok: 8 } }]),
       ),
-    ).toEqual([{ model: 'openai/gpt-4.1', price, cost: price }])
+    ).toEqual([{ model: 'openai/gpt-4.1', price: { ...price, tiers }, cost: { ...price, tiers } }])
   })
 
   test('if it lacks one of them, the price can only rise', () => {

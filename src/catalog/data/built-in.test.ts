@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test'
 import { composeCatalog } from '../../../scripts/compose-catalog.ts'
-import type { Bucket } from '../../kernel/usage.ts'
+import type { Bucket, Tier } from '../../kernel/usage.ts'
 import { modelEntrySchema, modelFromEntry } from '../entry.ts'
-import { ratesAt } from '../price.ts'
+import { hasTiers, pricedTiers, ratesAt } from '../price.ts'
 import { builtInModels } from './built-in.ts'
 
 const day = /^20\d\d-\d\d-\d\d$/
@@ -52,10 +52,30 @@ describe('every model', () => {
   })
 
   test.each(models)('%s says where its facts and its price are from, and when somebody looked', (_, { provenance }) => {
-    for (const { source, checked } of [provenance.facts, provenance.price]) {
+    for (const { source, checked } of Object.values(provenance)) {
       expect(source).not.toBe('')
       expect(checked).toMatch(day)
       expect(new Date(`${checked}T00:00:00Z`).toISOString().slice(0, 10)).toBe(checked)
+    }
+  })
+
+  test.each(models)('%s costs less in slow tiers and more in fast ones, for prompts of every length', (_, model) => {
+    const { price } = modelFromEntry(model, 'built in')
+    if (price === undefined) throw new Error('no price')
+    expect(model.provenance.tiers !== undefined).toBe(hasTiers(price))
+    const lengths = [0, ...price.rows.map(({ when }) => (when?.overInputTokens ?? 0) + 1)]
+    for (const tier of pricedTiers(price)) {
+      const isSlow = tier === 'flex' || tier === 'batch'
+      for (const tokens of lengths) {
+        const [there, usual] = [ratesAt(price, tokens, { tier }), ratesAt(price, tokens)]
+        for (const bucket of ['input', 'output'] as const) {
+          const [rate = 0n, standard = 0n] = [there[bucket], usual[bucket]]
+          expect([tier, bucket, isSlow ? rate < standard : rate > standard]).toEqual([tier, bucket, true])
+        }
+        // A cached prompt is read at the standard price in some slow tiers.
+        const [read = 0n, usualRead = 0n] = [there.cache_read, usual.cache_read]
+        expect([tier, isSlow ? read <= usualRead : read > usualRead]).toEqual([tier, true])
+      }
     }
   })
 
@@ -108,4 +128,35 @@ test.each(prices)('%s costs %s in, %s out, %s from a cache', (id, input, output,
 test('a price above a bound of input tokens is kept', () => {
   const haiku = builtInModels.find(({ id }) => id === 'anthropic/claude-haiku-5.5')
   expect(haiku?.price).toMatchObject({ input: '0.10', over: { '100000': { input: '0.50', output: '2.50' } } })
+})
+
+// https://openai.com/api-fast-mode, https://platform.claude.com/docs/build-with-claude/fast-mode and batch-processing,
+// https://ai.google.dev/gemini-api/docs/optimization, read on 2026-11-19.
+const tierPrices: readonly [id: string, tier: Tier, input: string, output: string, cacheRead: string][] = [
+  ['openai/gpt-5.5', 'priority', '12.50', '75.00', '1.25'],
+  ['openai/gpt-5.4', 'priority', '5.00', '30.00', '0.50'],
+  ['openai/gpt-5.4-mini', 'priority', '1.50', '9.00', '0.15'],
+  ['openai/gpt-5.2', 'priority', '3.50', '28.00', '0.35'],
+  ['openai/gpt-5.1', 'priority', '2.50', '20.00', '0.25'],
+  ['openai/gpt-5.4', 'flex', '1.25', '7.50', '0.125'],
+  ['openai/gpt-6.1-sol', 'ultrafast', '12.00', '60.00', '0.60'],
+  ['anthropic/claude-opus-5', 'priority', '10.00', '50.00', '1.00'],
+  ['anthropic/claude-sonnet-5.5', 'batch', '1.00', '5.00', '0.05'],
+  ['google/gemini-3.6-flash', 'flex', '0.375', '1.875', '0.0375'],
+  ['google/gemini-2.5-pro', 'flex', '0.625', '5.00', '0.125'],
+]
+test.each(tierPrices)('%s in %s costs %s in, %s out, %s from a cache', (id, tier, input, output, cacheRead) => {
+  const price = builtInModels.find((each) => each.id === id)?.price
+  expect(typeof price === 'object' && price.tiers?.[tier]).toMatchObject({ input, output, cache_read: cacheRead })
+})
+
+test('tiers that no source prices are left out', () => {
+  const tiersOf = (id: string) => {
+    const price = builtInModels.find((each) => each.id === id)?.price
+    return typeof price === 'object' ? Object.keys(price.tiers ?? {}) : []
+  }
+  expect(tiersOf('openai/gpt-4.1')).toEqual(['priority', 'batch'])
+  expect(tiersOf('openai/gpt-5-nano')).toEqual(['flex', 'batch'])
+  expect(tiersOf('anthropic/claude-opus-4.7')).toEqual(['batch'])
+  expect(tiersOf('xai/grok-4.5')).toEqual([])
 })

@@ -16,6 +16,8 @@ export interface BuiltInModel extends ModelEntry {
     /** Context, caps, tags and dates. */
     readonly facts: Origin
     readonly price: Origin
+    /** If the price has service tiers. */
+    readonly tiers?: Origin
   }
 }
 

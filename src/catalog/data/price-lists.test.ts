@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { packagePrice } from '../../../scripts/price-lists.ts'
-import { dearest, decimal, priceEntry } from '../listed-prices.ts'
+import { dearest, decimal, priceEntry, timesFactor } from '../listed-prices.ts'
 
 describe('the dearest of several price lists', () => {
   test('has the highest price of each bucket, ignoring lists without a cache price', () => {
@@ -28,6 +28,20 @@ describe('the dearest of several price lists', () => {
   })
 
   test('is undefined without a list', () => expect(dearest([])).toBeUndefined())
+})
+
+test('a factor multiplies every price of tokens, without the dust of floats, and no other', () => {
+  const list = {
+    input: 0.1,
+    output: 1.25,
+    cache_read: 0.01,
+    web_search: 10,
+    over: { 200: { input: 0.2, output: 2.5 } },
+  }
+  expect(timesFactor(list, 1.8)).toEqual({
+    ...{ input: 0.18, output: 2.25, cache_read: 0.018 },
+    over: { 200: { input: 0.36, output: 4.5 } },
+  })
 })
 
 describe('the package', () => {
