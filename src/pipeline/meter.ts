@@ -8,7 +8,7 @@ import type { RelayContext } from '../dialects/reply/relay.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { assert } from '../kernel/failure.ts'
 import type { RequestId } from '../kernel/ids.ts'
-import { buckets, estimatedInput, totalInputTokens, type UnitCounts, type Usage } from '../kernel/usage.ts'
+import { buckets, estimatedInput, isTier, totalInputTokens, type UnitCounts, type Usage } from '../kernel/usage.ts'
 import type { Candidate } from '../routing/plan.ts'
 import type { AttemptRecord, RequestRecord } from '../telemetry/request-record.ts'
 import { type Content, parserOf } from './content.ts'
@@ -208,7 +208,9 @@ export class Meter implements RelayContext {
     const { isOwn, route } = this.#candidate
     if (isOwn) return undefined
     const { usage: reported, usageSoFar, outputBytes } = this.#reading ?? nothingMeasured
-    const usage = reported ?? usageSoFar ?? this.#unreadUsage(outputBytes)
+    const counted = reported ?? usageSoFar ?? this.#unreadUsage(outputBytes)
+    const { tier } = this.envelope
+    const usage = counted.tier === undefined && isTier(tier) ? { ...counted, tier } : counted
     if (!route.cost) return { usage }
     const cost = Number(priceUsage(route.cost, usage))
     return { usage, cost, ...(route.costVersion !== undefined && { costVersion: route.costVersion }) }

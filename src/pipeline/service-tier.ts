@@ -43,8 +43,10 @@ function refusal(
   isPricedTier: boolean,
 ): Failure {
   const words = members.flatMap((name) => {
-    const word = body.get(name)?.string
-    return word === undefined || word === 'standard' ? [] : [{ name, word }]
+    const node = body.get(name)
+    // A speed that is standard asks for nothing.
+    if (!node || node.kind === 'null' || (name === 'speed' && node.string === 'standard')) return []
+    return [{ name, word: node.string ?? node.kind }]
   })
   const { name = 'service_tier', word = tier } = words.at(-1) ?? {}
   if (isPricedTier) {
@@ -52,8 +54,10 @@ function refusal(
     return invalidRequest(message, name)
   }
   const isKnown = isTier(tier) && tiers[tier].isAsked
-  const remedy = isKnown ? `, or ask the operator to set \`price.tiers.${tier}\`` : ''
-  const message = `\`${id}\` has no price for the service tier ${shownWord(word)}. Leave out \`${name}\`, use a provider key of your own${remedy}.`
+  const remedies = isKnown
+    ? `, use a provider key of your own, or ask the operator to set \`price.tiers.${tier}\``
+    : ' or use a provider key of your own'
+  const message = `\`${id}\` has no price for the service tier ${shownWord(word)}. Leave out \`${name}\`${remedies}.`
   return invalidRequest(message, name)
 }
 

@@ -1,20 +1,33 @@
 // Service tiers: carried to providers that have them, held for at the dearest that may be charged, charged by the tier that the
-// reply names, kept with the charge and explained; refused where they have no price.
+// reply names, named to the caller, kept with the charge and explained, on both engines; refused where they have no price.
 
 import { afterAll, describe, expect, test } from 'bun:test'
 import { readRecomputeCharge } from '../../src/catalog/price-versions.ts'
+import { formatUsd, type Nano } from '../../src/kernel/money.ts'
 import { verify } from '../../src/ledger/verify.ts'
 import { openDatabase } from '../../src/store/open-database.ts'
-import { stopAll } from '../parts/gateway.ts'
+import { ask } from '../parts/ask.ts'
+import { createEngine } from '../parts/engines.ts'
+import { startGateway, stopAll } from '../parts/gateway.ts'
+import { findPostgresPrograms } from '../parts/postgres.ts'
 import { chat, gemini, messages, responses } from '../parts/surfaces.ts'
+import { startUpstream, type Upstream } from '../parts/upstream.ts'
 import { type DialectName, say, usageIn } from '../parts/upstream-words.ts'
-import { type Answer, allPaths, type Explained, expectPaid, openTill, type Path, wholePaths } from './till.ts'
+import {
+  type Answer,
+  allPaths,
+  type Explained,
+  expectPaid,
+  openTill,
+  type Path,
+  type Till,
+  wholePaths,
+} from './till.ts'
 
-const priced = await openTill({
-  price: `{ input: "1.00", output: "2.00", tiers: {
+const price = `{ input: "1.00", output: "2.00", tiers: {
       flex: { input: "0.50", output: "1.00" }, priority: { input: "2.00", output: "4.00", cache_read: "0.20" },
-      scale: { input: "0.25", output: "0.25" } } }`,
-})
+      scale: { input: "0.25", output: "0.25" } } }`
+const priced = await openTill({ price })
 const unpriced = await openTill({ price: '{ input: "1.00", output: "2.00" }' })
 afterAll(() => stopAll(priced, unpriced))
 
@@ -52,75 +65,114 @@ function naming(dialect: DialectName, tier: Tier | 'scale' | undefined) {
   return { usage: { ...counts, speed, service_tier: tier === 'scale' ? 'priority' : 'standard' } }
 }
 
-function replyNaming({ provider }: Path, tier: Tier | 'scale' | undefined): void {
-  priced.upstream.handle((call, reply) => say(call, reply, { texts: ['here'], ...naming(provider, tier) }))
+function replyNaming(
+  { provider }: Pick<Path, 'provider'>,
+  tier: Tier | 'scale' | undefined,
+  { upstream } = priced,
+): void {
+  upstream.handle((call, reply) => say(call, reply, { texts: ['here'], ...naming(provider, tier) }))
 }
 
-const lastBody = () => priced.upstream.calls.at(-1)?.json()
-const explained = async ({ requestId }: Answer) =>
-  (await priced.wallets.explain(requestId)) as Explained & { usage: { service_tier: string | null } }
+const lastBody = ({ upstream }: { readonly upstream: Upstream } = priced) => upstream.calls.at(-1)?.json()
+const explained = async ({ requestId }: Answer, { wallets }: Till = priced) =>
+  (await wallets.explain(requestId)) as Explained & { usage: { service_tier: string | null } }
 
 /** 1,000 tokens in and 100 out. */
 const costs = { standard: 1_200_000n, priority: 2_400_000n, flex: 600_000n, scale: 275_000n }
 
-const flexPaths = allPaths.filter(({ surface, provider }) => surface.name !== 'messages' && provider !== 'messages')
+interface Case {
+  readonly asked: Tier | undefined
+  /** undefined = the reply names none. */
+  readonly named: Tier | 'scale' | undefined
+  readonly charged: keyof typeof costs
+  readonly note?: string
+}
 
-describe.each([...allPaths])('priority, $name', (path) => {
-  const asked = asks[path.surface.name]?.priority
+const cases: readonly Case[] = [
+  { asked: 'priority', named: 'priority', charged: 'priority' },
+  {
+    ...{ asked: 'priority', named: 'standard', charged: 'standard' },
+    note: 'asked for the service tier priority, served and charged as standard',
+  },
+  {
+    ...{ asked: 'priority', named: undefined, charged: 'priority' },
+    note: 'the reply names no service tier; charged as priority, as asked',
+  },
+  { asked: 'flex', named: 'flex', charged: 'flex' },
+  {
+    ...{ asked: 'flex', named: 'priority', charged: 'priority' },
+    note: 'asked for the service tier flex, served and charged as priority',
+  },
+  { asked: 'auto', named: 'priority', charged: 'priority' },
+  { asked: undefined, named: 'standard', charged: 'standard' },
+  { asked: undefined, named: undefined, charged: 'standard' },
+  { asked: undefined, named: 'scale', charged: 'scale' },
+]
 
-  test('is carried, charged and explained', async () => {
-    replyNaming(path, 'priority')
-    const answer = await priced.ask(path, asked)
-    expect(answer.status).toBe(200)
-    expect(lastBody()).toMatchObject(sent[path.provider].priority ?? {})
-    expect(answer.cost).toBe('0.0024')
-    await expectPaid(priced, answer, costs.priority)
-    expect(priced.charges(answer.requestId)[0]?.usage).toMatchObject({ tier: 'priority' })
-    const { usage, charge } = await explained(answer)
-    expect(usage.service_tier).toBe('priority')
-    expect(charge.lines).toEqual([
-      { kind: 'input', tokens: 1000, price_per_million: '2.00', amount: '0.002' },
-      { kind: 'output', tokens: 100, price_per_million: '4.00', amount: '0.0004' },
-    ])
+/** How an answer names the tier to the caller. */
+const shown: Readonly<Record<string, Readonly<Partial<Record<keyof typeof costs, string>>>>> = {
+  chat: {
+    ...{ standard: '"service_tier":"default"', priority: '"service_tier":"priority"' },
+    ...{ flex: '"service_tier":"flex"', scale: '"service_tier":"scale"' },
+  },
+  messages: {
+    ...{ standard: '"speed":"standard"', priority: '"speed":"fast"', scale: '"service_tier":"priority"' },
+  },
+  gemini: { standard: '"serviceTier":"standard"', priority: '"serviceTier":"priority"', flex: '"serviceTier":"flex"' },
+}
+
+/** The dialect of the provider has words for it, and the caller can ask for it. */
+function isPossible({ surface, provider }: Path, { asked, named }: Case): boolean {
+  if (asked !== undefined && asks[surface.name]?.[asked] === undefined) return false
+  if (asked === 'flex' && provider === 'messages') return false
+  return !(named === 'scale' && provider === 'gemini')
+}
+
+async function expectCharged(till: Till, path: Path, row: Case): Promise<void> {
+  const { asked, named, charged, note } = row
+  replyNaming(path, named, till)
+  const answer = await till.ask(path, asked && asks[path.surface.name]?.[asked])
+  expect([row, answer.status]).toEqual([row, 200])
+  if (asked === undefined) expect(lastBody(till)).not.toHaveProperty('speed')
+  else expect(lastBody(till)).toMatchObject(sent[path.provider][asked] ?? {})
+  expect([row, answer.cost]).toEqual([row, formatUsd(costs[charged] as Nano)])
+  const { usage, charge, notes } = await explained(answer, till)
+  expect([row, charge.total, usage.service_tier, notes]).toEqual([
+    row,
+    formatUsd(costs[charged] as Nano),
+    asked === undefined && named === undefined ? null : charged,
+    note === undefined ? [] : [note],
+  ])
+  // On the byte lane the answer is the provider's.
+  if (path.surface.name !== path.provider && usage.service_tier !== null) {
+    const word = shown[path.surface.name === 'responses' ? 'chat' : path.surface.name]?.[charged]
+    expect([row, answer.text.replaceAll(' ', '')]).toEqual([row, expect.stringContaining(word ?? '')])
+  }
+  if (till === priced) await expectPaid(till, answer, costs[charged])
+}
+
+const postgres = findPostgresPrograms() === undefined ? undefined : await createEngine('postgres').createPlace()
+const engines = [
+  { engine: 'sqlite', till: priced },
+  ...(postgres ? [{ engine: 'postgres', till: await openTill({ price, databaseUrl: postgres.url }) }] : []),
+]
+afterAll(() => stopAll(...engines.slice(1).map(({ till }) => till)))
+
+for (const { engine, till } of engines) {
+  describe(`on ${engine}`, () => {
+    test.each([...allPaths])('$name: every tier is carried, charged, named and explained', async (path) => {
+      for (const row of cases) if (isPossible(path, row)) await expectCharged(till, path, row)
+    })
+
+    test('promise M7: every charge follows from its usage and its price', async () => {
+      const url = engine === 'postgres' ? postgres?.url : undefined
+      const database = await openDatabase({ url, dataFolder: till.gateway.dataFolder })
+      const { findings } = await verify(database, { readPrice: readRecomputeCharge })
+      await database.close()
+      expect(findings).toEqual([])
+    })
   })
-
-  test('costs the standard price if the reply names the standard tier, and says so', async () => {
-    replyNaming(path, 'standard')
-    const answer = await priced.ask(path, asked)
-    await expectPaid(priced, answer, costs.standard)
-    const { usage, notes } = await explained(answer)
-    expect(usage.service_tier).toBe('standard')
-    expect(notes).toEqual(['asked for the service tier priority, served and charged as standard'])
-  })
-
-  test('costs its price if the reply names no tier', async () => {
-    replyNaming(path, undefined)
-    const answer = await priced.ask(path, asked)
-    await expectPaid(priced, answer, costs.priority)
-    expect((await explained(answer)).notes).toEqual(['the reply names no service tier; charged as priority, as asked'])
-  })
-})
-
-describe.each([...flexPaths])('flex, $name', (path) => {
-  test('is carried and charged', async () => {
-    replyNaming(path, 'flex')
-    const answer = await priced.ask(path, asks[path.surface.name]?.flex)
-    expect(lastBody()).toMatchObject(sent[path.provider].flex ?? {})
-    await expectPaid(priced, answer, costs.flex)
-    expect((await explained(answer)).usage.service_tier).toBe('flex')
-  })
-})
-
-describe.each([...allPaths])('unasked, $name', (path) => {
-  test('costs the standard price, and purchased capacity its own', async () => {
-    for (const tier of ['standard', undefined, ...(path.provider === 'gemini' ? [] : ['scale' as const])] as const) {
-      replyNaming(path, tier)
-      const answer = await priced.ask(path)
-      expect(lastBody()).not.toHaveProperty('speed')
-      await expectPaid(priced, answer, costs[tier ?? 'standard'])
-    }
-  })
-})
+}
 
 describe.each([...wholePaths])('held, $name', (path) => {
   test('as much as the dearest tier that may be charged', async () => {
@@ -172,11 +224,20 @@ describe('refused', () => {
     )
   })
 
-  test('a word that is no tier', async () => {
-    const { status, text } = await refusedBody(priced, pathOf(chat, 'chat'), { service_tier: 'turbo' })
+  test.each([
+    [chat, 'chat', { service_tier: 'turbo' }, 'turbo', 'service_tier'],
+    [chat, 'chat', { service_tier: '__proto__' }, '…', 'service_tier'],
+    [chat, 'chat', { service_tier: 'constructor' }, 'constructor', 'service_tier'],
+    [responses, 'responses', { service_tier: 7 }, 'number', 'service_tier'],
+    [messages, 'messages', { service_tier: 'standard' }, 'standard', 'service_tier'],
+    [messages, 'messages', { speed: 'turbo' }, 'turbo', 'speed'],
+    [messages, 'messages', { speed: {} }, 'object', 'speed'],
+    [gemini, 'gemini', { serviceTier: ['flex'] }, 'array', 'serviceTier'],
+  ] as const)('$name: what is no tier: %j', async (surface, provider, asked, word, member) => {
+    const { status, text } = await refusedBody(priced, pathOf(surface, provider), asked)
     expect(status).toBe(400)
     expect(JSON.parse(text).error.message).toBe(
-      '`till/chat-0` has no price for the service tier `turbo`. Leave out `service_tier`, use a provider key of your own.',
+      `\`till/${provider}-0\` has no price for the service tier \`${word}\`. Leave out \`${member}\` or use a provider key of your own.`,
     )
   })
 })
@@ -196,9 +257,67 @@ test('a tier without a price costs what was asked for, is noted, logged and coun
   expect(warned).toMatchObject([{ level: 'warn', request_id: answer.requestId, model: 'till/chat-0' }])
 })
 
-test('promise M7: every charge follows from its usage and its price', async () => {
-  const database = await openDatabase({ url: undefined, dataFolder: priced.gateway.dataFolder })
-  const { findings } = await verify(database, { readPrice: readRecomputeCharge })
-  await database.close()
-  expect(findings).toEqual([])
+describe('failover', () => {
+  const upstreams = [startUpstream(() => {}), startUpstream(() => {}), startUpstream(() => {})] as const
+  const [slow, first, second] = upstreams
+  const started = startGateway({
+    // The first route has no flex.
+    config: `providers:
+  - { id: messy, dialect: anthropic-messages, base_url: "${slow.url}", api_key: secret }
+  - { id: one, dialect: openai-chat, base_url: "${first.url}/v1", api_key: secret }
+  - { id: two, dialect: openai-responses, base_url: "${second.url}/v1", api_key: secret }
+models:
+  - { id: test/chat, price: ${price}, context_tokens: 100000, routes: [{ provider: messy, model: up, priority: 0 },
+      { provider: one, model: up, priority: 1 }, { provider: two, model: up, priority: 2 }] }
+  - { id: test/embed, price: { input: "1.00", output: "0", tiers: { flex: { input: "0.50", output: "0" } } },
+      tags: [embeddings], routes: [{ provider: one, model: up }] }
+`,
+  })
+  afterAll(async () => stopAll(await started, ...upstreams))
+  const providers: readonly DialectName[] = ['messages', 'chat', 'responses']
+  /** Those that are called, in this order, where the ones in `failing` answer 500. */
+  const called = async (tier: Tier, failing: readonly DialectName[]) => {
+    const order: DialectName[] = []
+    for (const [at, upstream] of upstreams.entries()) {
+      const provider = providers[at] ?? 'chat'
+      upstream.handle((call, reply) => {
+        order.push(provider)
+        if (failing.includes(provider)) return reply.json(500, { error: { message: 'no', type: 'server_error' } })
+        return say(call, reply, { texts: ['here'], ...naming(provider, tier) })
+      }, 'stay unasked')
+    }
+    const { url, key } = await started
+    const body = { model: 'test/chat', messages: [{ role: 'user', content: 'hi' }], service_tier: tier }
+    const answer = await ask({ url, key }, chat, JSON.stringify(body))
+    return { order, status: answer.status, text: await answer.text() }
+  }
+
+  test('skips the route that lacks the tier, and charges the tier on the route that serves it', async () => {
+    const { order, status, text } = await called('flex', ['chat'])
+    expect([status, order]).toEqual([200, ['chat', 'responses']])
+    expect(JSON.parse(text)).toMatchObject({ service_tier: 'flex', usage: { cost: 0.0006 } })
+  })
+
+  test('embeddings are charged in the tier that they ask for, and refused without a price for it', async () => {
+    const { url, key } = await started
+    const usage = { prompt_tokens: 1000, total_tokens: 1000 }
+    const data = [{ object: 'embedding', index: 0, embedding: [1] }]
+    first.handle((_, reply) => reply.json(200, { object: 'list', data, usage }))
+    const before = first.calls.length
+    const embed = async (tier: string) =>
+      (await fetch(`${url}/v1/embeddings`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ model: 'test/embed', input: 'hi', service_tier: tier }),
+      }).then((response) => response.json())) as { usage?: { cost: number }; error?: { param: string } }
+    expect((await embed('flex')).usage?.cost).toBe(0.0005)
+    expect((await embed('priority')).error?.param).toBe('service_tier')
+    expect(first.calls.slice(before).map((call) => call.json())).toMatchObject([{ service_tier: 'flex' }])
+  })
+
+  test('does not use it at the standard price when the others fail', async () => {
+    const { order, status } = await called('flex', ['chat', 'responses'])
+    expect(order).not.toContain('messages')
+    expect(status).toBeGreaterThanOrEqual(400)
+  })
 })

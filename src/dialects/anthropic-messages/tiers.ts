@@ -20,6 +20,12 @@ export function askedIn(speed: unknown, tier: unknown): AskedTier | undefined {
   return bySpeed === undefined || bySpeed === 'standard' ? askedTier(askedTiers, tier) : bySpeed
 }
 
+/** `service_tier` of a reply; faster processing is its `speed`. */
+export const tierWords: TierWords = {
+  ...{ standard: 'standard', priority: 'standard', ultrafast: 'standard' },
+  ...{ scale: 'priority', batch: 'batch', flex: 'flex' },
+}
+
 export const repliedTiers: TierMeanings = {
   standard: 'standard',
   priority: 'scale',

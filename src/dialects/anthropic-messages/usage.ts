@@ -13,8 +13,8 @@ import {
   wholeBuckets,
 } from '../../kernel/usage.ts'
 import type { RawJson } from '../canonical/conversation.ts'
-import { isRecord, jsonNumber, jsonObject, type Members, recordOf } from '../canonical/json.ts'
-import { fastSpeed, repliedTiers } from './tiers.ts'
+import { isRecord, jsonNumber, jsonObject, jsonString, type Members, recordOf } from '../canonical/json.ts'
+import { fastSpeed, repliedTiers, tierWords } from './tiers.ts'
 
 /** The raw members so far. */
 export type UsageMembers = Record<string, unknown>
@@ -80,13 +80,19 @@ export function renderUsage(usage: Usage, cost: string | undefined): RawJson {
   const cache_creation = cacheCreation(usage)
   return jsonObject({
     ...counts(usage),
-    ...{ cache_creation, service_tier: 'null', inference_geo: 'null', speed: 'null', cost },
+    ...{ cache_creation, service_tier: 'null', inference_geo: 'null', speed: 'null', ...tierMembers(usage), cost },
   })
 }
 
-/** The usage of message_delta: all counts are for the whole reply. */
+/** The usage of message_delta: all counts are for the whole reply. Its tier is not known in message_start. */
 export function renderDeltaUsage(usage: Usage, cost: string | undefined): RawJson {
-  return jsonObject({ ...counts(usage), cost })
+  return jsonObject({ ...counts(usage), ...tierMembers(usage), cost })
+}
+
+function tierMembers({ tier }: Usage): Members {
+  if (tier === undefined) return {}
+  const speed = tier === 'priority' ? fastSpeed : 'standard'
+  return { service_tier: jsonString(tierWords[tier]), speed: jsonString(speed) }
 }
 
 function counts(usage: Usage): Members {

@@ -44,7 +44,9 @@ export const openaiHostTiers: TierWords = {
   ultrafast: 'ultrafast',
   scale: 'scale',
 }
+/** What replies name the tier that served them. */
+export const openaiReplyTiers: TierWords = { ...openaiHostTiers, standard: 'default' }
 /** Every host of Responses knows the words for the standard tier. */
-export const responsesHostTiers: TierWords = { ...openaiHostTiers, auto: 'auto', standard: 'default' }
+export const responsesHostTiers: TierWords = { ...openaiReplyTiers, auto: 'auto' }
 /** OpenAI's projects can have a default tier: https://developers.openai.com/api/docs/guides/fast-mode, 2026-11. */
 export const openaiOwnTiers: TierWords = { ...responsesHostTiers, unasked: 'default' }

@@ -18,8 +18,8 @@ import {
   type Usage,
 } from '../../kernel/usage.ts'
 import type { RawJson } from '../canonical/conversation.ts'
-import { isRecord, jsonObject } from '../canonical/json.ts'
-import { lower, repliedTiers } from './tiers.ts'
+import { isRecord, jsonObject, jsonString } from '../canonical/json.ts'
+import { hostTiers, lower, repliedTiers } from './tiers.ts'
 
 export function readUsage(value: unknown): Usage | undefined {
   if (!isRecord(value)) return undefined
@@ -59,6 +59,7 @@ export function renderUsage(usage: Usage, cost: string): RawJson {
     candidatesTokenCount: String(outputTokens - (reasoningTokens ?? 0)),
     thoughtsTokenCount: reasoningTokens === undefined ? undefined : String(reasoningTokens),
     totalTokenCount: String(prompt + outputTokens),
+    serviceTier: usage.tier && jsonString(hostTiers[usage.tier]),
     cost,
   })
 }

@@ -24,6 +24,7 @@ import {
   parseRecord,
   recordOf,
 } from '../canonical/json.ts'
+import { askedTier, openaiTiers } from '../canonical/tiers.ts'
 import type { RenderContext, SentRequest } from '../canonical/translation.ts'
 import type { RelayReply } from '../reply/relay.ts'
 import {
@@ -48,11 +49,18 @@ function readEnvelope(body: Uint8Array<ArrayBuffer>): SentRequest | Failure {
     fields.optionalInteger('dimensions', 1, 65_536)
     const encoding = fields.optionalWord('encoding_format', ['float', 'base64'])
     if (fields.optionalBoolean('stream')) fields.refuse('stream', 'Embeddings are not streamed. Leave out `stream`.')
-    return envelopeOf({ ...routing, outputCap: 0, embeddings: { isBase64: encoding === 'base64' } })
+    const tier = askedTier(openaiTiers, fields.value('service_tier'))
+    return envelopeOf({
+      ...{ ...routing, outputCap: 0, embeddings: { isBase64: encoding === 'base64' } },
+      ...(tier !== undefined && { tier }),
+    })
   })
 }
 
-export const supported = ['model', 'input', 'dimensions', 'encoding_format', 'user', 'stream', ...routingMembers]
+export const supported = [
+  ...['model', 'input', 'dimensions', 'encoding_format', 'service_tier', 'user', 'stream'],
+  ...routingMembers,
+]
 
 function parseRequest(sent: SentRequest): EmbeddingsRequest | Failure {
   return parseBody(sent, (fields, { warnings }) => {

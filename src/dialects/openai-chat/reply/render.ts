@@ -6,6 +6,7 @@ import type { Usage } from '../../../kernel/usage.ts'
 import type { RawJson } from '../../canonical/conversation.ts'
 import { filledArray, jsonArray, jsonObject, jsonString, type Members } from '../../canonical/json.ts'
 import type { ReplyBlock, ReplyEvent, Stop, StopReason } from '../../canonical/reply.ts'
+import { openaiReplyTiers } from '../../canonical/tiers.ts'
 import type { RenderContext, StreamRenderer } from '../../canonical/translation.ts'
 import { BlockRenderer, prefixedId, refusalText } from '../../reply/renderer.ts'
 import { callProof, reasoningPlaces, renderSealedDetail, renderThinkingDetail } from '../reasoning.ts'
@@ -143,6 +144,8 @@ class ChatStreamRenderer extends ChatRenderer {
   protected finish(details: RawJson | undefined, stop: Stop, usage: Usage): string {
     let written = details === undefined ? '' : this.#delta(jsonObject({ reasoning_details: details }))
     const choice = jsonObject({ index: '0', delta: '{}', logprobs: 'null', ...finishMembers(stop, this.context) })
+    // Known at the end only: the chunks before do not name it.
+    this.#head += tierMember(usage)
     written += this.#record(jsonArray([choice]), 'null')
     if (this.context.wantsStreamUsage) {
       written += this.#record('[]', renderUsage(usage, this.context.quotedUsd(usage)))
@@ -209,7 +212,7 @@ class ChatReplyRenderer extends ChatRenderer {
       function_call: legacyCalls ? calls[0]?.detail : undefined,
     })
     const choice = jsonObject({ index: '0', message, logprobs: 'null', ...finishMembers(stop, this.context) })
-    const head = replyHead('chat.completion', this.#id, this.context)
+    const head = replyHead('chat.completion', this.#id, this.context) + tierMember(usage)
     return `{${head},"choices":[${choice}],"usage":${renderUsage(usage, this.context.quotedUsd(usage))}}`
   }
 }
@@ -265,4 +268,9 @@ class Paragraphs {
     this.#isBroken = false
     return separator
   }
+}
+
+function tierMember({ tier }: Usage): string {
+  const word = tier && openaiReplyTiers[tier]
+  return word === undefined ? '' : `,"service_tier":${jsonString(word)}`
 }

@@ -5,6 +5,7 @@ import type { Usage } from '../../../kernel/usage.ts'
 import type { RawJson } from '../../canonical/conversation.ts'
 import { jsonArray, jsonObject, jsonString, type Members } from '../../canonical/json.ts'
 import type { ReplyBlock, ReplyEvent, Stop } from '../../canonical/reply.ts'
+import { openaiReplyTiers } from '../../canonical/tiers.ts'
 import type { CallForm, EventNumbering, RenderContext, StreamRenderer } from '../../canonical/translation.ts'
 import { BlockRenderer, refusalText } from '../../reply/renderer.ts'
 import { argumentsObject } from '../../request/tools.ts'
@@ -154,7 +155,11 @@ class ResponsesRenderer extends BlockRenderer {
       written += this.#endPart('refusal')
     }
     written += this.#endMessage()
-    const more: Members = { usage: renderUsage(usage, this.context.quotedUsd(usage)) }
+    const tier = usage.tier && openaiReplyTiers[usage.tier]
+    const more: Members = {
+      ...(tier !== undefined && { service_tier: jsonString(tier) }),
+      usage: renderUsage(usage, this.context.quotedUsd(usage)),
+    }
     if (stop.unified === 'length' && this.isStreamed && this.context.isCapLowered) {
       this.response = this.#renderResponse('failed', { ...more, error: unpaidError })
     } else if (stop.unified === 'length') {
