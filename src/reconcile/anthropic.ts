@@ -134,6 +134,9 @@ function bucketsOf({ reader }: ApiSource, items: readonly ExactJson[]) {
   })
 }
 
+/** Its names of tiers, where ours differ: its Priority Tier is capacity that was bought. */
+const tierNames: Readonly<Record<string, string>> = { standard: '', priority: 'scale' }
+
 function groupIn(row: JsonObject): JsonObject {
   return memberIn(row, 'group')
 }
@@ -150,7 +153,7 @@ function placeOf(group: JsonObject, day: number): Pick<BillLine, 'day' | 'model'
     day,
     model: textIn(group, 'model'),
     key: textIn(group, 'api_key_id') || noKey,
-    tier: textIn(group, 'speed') === 'fast' ? 'fast' : tier === 'standard' ? '' : tier,
+    tier: textIn(group, 'speed') === 'fast' ? 'priority' : (tierNames[tier] ?? tier),
     region: geo === 'global' || geo === 'not_available' ? '' : geo,
   }
 }

@@ -7,7 +7,7 @@ import type { RequestId } from '../kernel/ids.ts'
 import { buckets as allBuckets, type TokenBucket, tokenBuckets } from '../kernel/usage.ts'
 import { type BillLine, dayMs, roundedQuotient } from './bill.ts'
 import { allInput, allOutput } from './openrouter.ts'
-import type { Amounts, EdgeRequest, Recorded, RecordedModel, Suspect } from './recorded.ts'
+import type { Amount, Amounts, EdgeRequest, Recorded, RecordedModel, Suspect } from './recorded.ts'
 
 /** A model and bucket on one day. */
 export interface ComparedLine {
@@ -57,7 +57,8 @@ export function compareBill(
   const { own, foreign } = splitKeys(billed, keys)
   const named = alignedModels(own, recorded)
   const cells = new Map<number, ReadonlyMap<string, ModelDay>>()
-  for (const day of days) cells.set(day, modelDays(day, named.get(day) ?? [], recorded))
+  const context = { recorded, namesTiers: own.some(({ tier }) => tier !== '') }
+  for (const day of days) cells.set(day, modelDays(day, named.get(day) ?? [], context))
   shiftMidnights(cells, recorded)
   return days.map((day) => {
     const models = [...(cells.get(day)?.values() ?? [])]
@@ -138,12 +139,18 @@ function alignedModels(lines: readonly BillLine[], { days }: Recorded): Readonly
   )
 }
 
-function modelDays(day: number, lines: readonly BillLine[], recorded: Recorded): ReadonlyMap<string, ModelDay> {
-  const models = recorded.days.get(day) ?? new Map<string, RecordedModel>()
+interface Context {
+  readonly recorded: Recorded
+  /** The bill has lines of service tiers. */
+  readonly namesTiers: boolean
+}
+
+function modelDays(day: number, lines: readonly BillLine[], context: Context): ReadonlyMap<string, ModelDay> {
+  const models = context.recorded.days.get(day) ?? new Map<string, RecordedModel>()
   const billed = Map.groupBy(lines, ({ model }) => model)
   const names = new Set([...billed.keys(), ...models.keys()])
   return new Map(
-    [...names].map((name) => [name, new ModelDay(name, billed.get(name) ?? [], models.get(name), recorded)]),
+    [...names].map((name) => [name, new ModelDay(name, billed.get(name) ?? [], models.get(name), context)]),
   )
 }
 
@@ -173,6 +180,8 @@ class ModelDay {
   /** The report counts tokens. */
   readonly #isCounted: boolean
   readonly #billedRequests: bigint | undefined
+  /** What was recorded in other service tiers, by bucket and tier. */
+  readonly #tiered = new Map<string, Map<string, Amount>>()
   #movedRequests = 0n
   #expectedMore: ReadonlyMap<string, bigint> | undefined
 
@@ -180,7 +189,7 @@ class ModelDay {
     readonly model: string,
     private readonly billLines: readonly BillLine[],
     private readonly recordedModel: RecordedModel | undefined,
-    private readonly recorded: Recorded,
+    private readonly context: Context,
   ) {
     const requests = billLines.flatMap((line) => line.requests ?? [])
     this.#billedRequests = requests.length === 0 ? undefined : requests.reduce((sum, each) => sum + each, 0n)
@@ -195,6 +204,9 @@ class ModelDay {
       const cell = this.#cellOf(this.#bucketOf(bucket))
       cell.recordedQuantity += quantity
       cell.recorded += pico
+    }
+    for (const [tier, amounts] of recordedModel?.tiers ?? []) {
+      for (const [bucket, amount] of amounts) this.#addTiered(this.#bucketOf(bucket), tier, amount)
     }
     if (this.#isCounted || billLines.length === 0) {
       for (const cell of this.cells.values()) cell.residual = cell.billedQuantity - cell.recordedQuantity
@@ -229,13 +241,22 @@ class ModelDay {
     return cell
   }
 
-  /** What so many tokens cost at our price of that day. */
+  #addTiered(bucket: string, tier: string, { quantity, pico }: Amount): void {
+    const tiers = this.#tiered.get(bucket) ?? new Map<string, Amount>()
+    this.#tiered.set(bucket, tiers)
+    const amount = tiers.get(tier) ?? { quantity: 0n, pico: 0n }
+    tiers.set(tier, { quantity: amount.quantity + quantity, pico: amount.pico + pico })
+  }
+
+  /** What so many tokens cost at our price of that day, in the standard tier. */
   valueOf(bucket: string, quantity: bigint): bigint {
     const cell = this.cells.get(bucket)
     if (!cell || quantity === 0n) return 0n
-    if (cell.recordedQuantity > 0n && cell.recorded > 0n)
-      return roundedQuotient(quantity * cell.recorded, cell.recordedQuantity)
-    const rate = this.recorded.rateOf(this.model, bucket)
+    const tiered = [...(this.#tiered.get(bucket)?.values() ?? [])]
+    const usual = cell.recordedQuantity - sumBy(tiered, (amount) => amount.quantity)
+    const recorded = cell.recorded - sumBy(tiered, ({ pico }) => pico)
+    if (usual > 0n && recorded > 0n) return roundedQuotient(quantity * recorded, usual)
+    const rate = this.context.recorded.rateOf(this.model, bucket)
     if (rate !== undefined) return quantity * rate
     return cell.billedQuantity > 0n ? roundedQuotient(quantity * cell.billed, cell.billedQuantity) : 0n
   }
@@ -398,13 +419,18 @@ class ModelDay {
   #explainPrice(group: readonly string[], pico: bigint): void {
     if (pico === 0n) return
     const lines = this.billLines.filter(({ bucket }) => group.includes(this.#bucketOf(bucket)))
-    const labelled = lines.filter((line) => labelOf(line) !== 'list_price' && (line.quantity ?? 0n) > 0n)
-    const shares = new Map<BillCause, bigint>()
+    // Tiers that were recorded are compared by themselves.
+    const isRecorded = ({ bucket, tier }: BillLine) => this.#tiered.get(this.#bucketOf(bucket))?.has(tier) === true
+    const labelled = lines.filter(
+      (line) => labelOf(line) !== 'list_price' && (line.quantity ?? 0n) > 0n && !isRecorded(line),
+    )
+    const shares = this.#tierShares(group, lines)
+    const others = pico - sumBy([...shares.values()], (share) => share)
     const [dearest] = labelled.toSorted((a, b) => Number((b.quantity ?? 0n) - (a.quantity ?? 0n)))
     const isJoined = labelled.every((line) => this.#amountAt(lines, line) !== undefined)
-    if (dearest && !isJoined) shares.set(labelOf(dearest), pico)
+    if (dearest && !isJoined) shares.set(labelOf(dearest), others + (shares.get(labelOf(dearest)) ?? 0n))
     else {
-      let rest = pico
+      let rest = others
       for (const line of labelled) {
         const share =
           (this.#amountAt(lines, line) ?? 0n) - this.valueOf(this.#bucketOf(line.bucket), line.quantity ?? 0n)
@@ -420,6 +446,29 @@ class ModelDay {
     for (const [cause, share] of shares) {
       if (share !== 0n) this.#explain(cause, share, 0n, new Set(), this.#rateText(group))
     }
+  }
+
+  /** Tokens that the bill has in another tier than was recorded, at the difference of the prices. */
+  #tierShares(group: readonly string[], lines: readonly BillLine[]): Map<BillCause, bigint> {
+    let tier = 0n
+    // A report that names no tiers may bill by them all the same.
+    if (!this.context.namesTiers) return new Map()
+    for (const bucket of group) {
+      for (const [name, recorded] of this.#tiered.get(bucket) ?? []) {
+        const billed = lines.filter((line) => this.#bucketOf(line.bucket) === bucket && line.tier === name)
+        const quantity = sumBy(billed, (line) => line.quantity ?? 0n)
+        const matched = within(quantity, 0n, recorded.quantity)
+        const valueIn = (tokens: bigint) => roundedQuotient(tokens * recorded.pico, recorded.quantity || 1n)
+        const amounts = billed.flatMap((line) => line.pico ?? [])
+        if (quantity > matched && amounts.length > 0) {
+          const expected = valueIn(matched) + this.valueOf(bucket, quantity - matched)
+          tier += sumBy(amounts, (amount) => amount) - expected
+        }
+        const elsewhere = recorded.quantity - matched
+        tier += this.valueOf(bucket, elsewhere) - valueIn(elsewhere)
+      }
+    }
+    return tier === 0n ? new Map() : new Map([['tier', tier]])
   }
 
   /** Whether there is a price and a count on both sides, so that what is left is the price. */
@@ -438,7 +487,7 @@ class ModelDay {
       for (const { id, cause: its, more, input, output } of suspects) {
         if (its !== cause || rest <= 0n) continue
         const counted = more.size > 0 ? [...more] : [...Object.entries({ input, output })]
-        const rateOf = (bucket: string) => this.recorded.rateOf(this.model, bucket) ?? 0n
+        const rateOf = (bucket: string) => this.context.recorded.rateOf(this.model, bucket) ?? 0n
         const expected = counted.reduce((sum, [bucket, quantity]) => sum + quantity * rateOf(bucket), 0n)
         const taken = within(rest, 0n, expected)
         if (taken > 0n) this.#explain(cause, taken, 0n, new Set([id]))

@@ -6,7 +6,7 @@ import { chargeLines, freePrice, type Price } from '../catalog/price.ts'
 import { readPriceVersion } from '../catalog/price-versions.ts'
 import { isoTime } from '../kernel/clock.ts'
 import { formatPico, formatUsd, type Nano } from '../kernel/money.ts'
-import { type Bucket, buckets, totalInputTokens, type Usage } from '../kernel/usage.ts'
+import { type Bucket, buckets, isTier, tiers, totalInputTokens, type Usage } from '../kernel/usage.ts'
 import type { Database } from '../store/database.ts'
 import { timeToSql } from '../store/sql.ts'
 import { type LogDatabase, readPortions } from '../telemetry/read-log.ts'
@@ -33,6 +33,8 @@ interface Part {
   readonly upstreamModel: string
   readonly priceVersion: string
   readonly bucket: string
+  /** Empty = the standard service tier. */
+  readonly tier: string
   /** Pico-dollars per unit. */
   readonly rate: bigint
   /** The call gave no answer. */
@@ -93,8 +95,9 @@ export async function* exportFocus(
 
 function addToDay(sums: Map<string, Part>, part: Part): void {
   const startAt = part.endAt - (part.endAt % dayMs)
-  const { workspaceId, projectId, keyId, model, provider, upstreamModel, priceVersion, bucket, rate, isFailed } = part
-  const key = [startAt, workspaceId, projectId, keyId, model, provider, upstreamModel, priceVersion, bucket]
+  const { workspaceId, projectId, keyId, model, provider, upstreamModel, priceVersion, bucket, tier, rate, isFailed } =
+    part
+  const key = [startAt, workspaceId, projectId, keyId, model, provider, upstreamModel, priceVersion, bucket, tier]
   const name = JSON.stringify([...key, String(rate), isFailed])
   const sum = sums.get(name)
   if (sum) {
@@ -161,7 +164,7 @@ function createPrices(database: Database): Prices {
   }
 }
 
-type Place = Omit<Part, 'priceVersion' | 'bucket' | 'rate' | 'quantity' | 'nano'>
+type Place = Omit<Part, 'priceVersion' | 'bucket' | 'tier' | 'rate' | 'quantity' | 'nano'>
 
 const nowhere = { projectId: '', keyId: '', model: '', provider: '', upstreamModel: '', isFailed: false }
 
@@ -225,16 +228,17 @@ function dividedParts(place: Place, { nano, usage, version, price }: Priced): re
   const lines = usage ? chargeLines(price, usage) : []
   const total = lines.reduce((sum, { amount }) => sum + amount, 0n)
   const priceVersion = version ?? ''
+  const tier = isTier(usage?.tier) ? usage.tier : ''
   const parts = lines.map(({ bucket, units, rate, amount }): Part => {
     const share = total === 0n ? 0n : (amount * nano) / total
-    return { ...place, priceVersion, bucket, rate, quantity: BigInt(units), nano: share }
+    return { ...place, priceVersion, bucket, tier, rate, quantity: BigInt(units), nano: share }
   })
   const rest = nano - parts.reduce((sum, part) => sum + part.nano, 0n)
   const [largest] = parts.toSorted((a, b) => (b.nano > a.nano ? 1 : b.nano < a.nano ? -1 : 0))
   if (largest) largest.nano += rest
   else if (nano > 0n || usage) {
     const quantity = usage ? BigInt(totalInputTokens(usage) + usage.outputTokens) : 0n
-    return [{ ...place, priceVersion, bucket: '', rate: 0n, quantity, nano }]
+    return [{ ...place, priceVersion, bucket: '', tier, rate: 0n, quantity, nano }]
   }
   return parts
 }
@@ -321,9 +325,9 @@ const columns: readonly Column[] = [
   ['ServiceName', seller],
   ['ServiceProviderName', seller],
   ['ServiceSubcategory', () => 'Generative AI'],
-  ['SkuId', (part) => `${nameOf(part)}/${part.bucket || 'all'}`],
+  ['SkuId', (part) => `${nameOf(part)}/${skuOf(part)}`],
   ['SkuMeter', (part) => labelOf(part)],
-  ['SkuPriceId', ({ priceVersion, bucket }) => (priceVersion === '' ? null : `${priceVersion}/${bucket || 'all'}`)],
+  ['SkuPriceId', (part) => (part.priceVersion === '' ? null : `${part.priceVersion}/${skuOf(part)}`)],
   ['SubAccountId', ({ projectId }) => projectId || null],
   [
     'SubAccountName',
@@ -335,6 +339,7 @@ const columns: readonly Column[] = [
   ['x_KeyId', ({ keyId }) => keyId],
   ['x_Model', ({ model }) => model],
   ['x_RequestId', ({ requestId }) => requestId],
+  ['x_Tier', ({ tier }) => tier],
   ['x_UpstreamModel', ({ upstreamModel }) => upstreamModel],
   ['x_WorkspaceId', ({ workspaceId }) => workspaceId],
 ]
@@ -348,8 +353,14 @@ function nameOf({ model, upstreamModel }: Part): string {
   return model || upstreamModel || 'unknown model'
 }
 
-function labelOf({ bucket }: Part): string {
-  return bucket === '' ? 'Tokens' : buckets[bucket as Bucket].label
+function labelOf({ bucket, tier }: Part): string {
+  const label = bucket === '' ? 'Tokens' : buckets[bucket as Bucket].label
+  return isTier(tier) ? `${label}, ${tiers[tier].label} tier` : label
+}
+
+/** What has a price of its own: a kind of tokens in a service tier. */
+function skuOf({ bucket, tier }: Part): string {
+  return [bucket || 'all', ...(tier === '' ? [] : [tier])].join('/')
 }
 
 function unitOf({ bucket }: Part): string {

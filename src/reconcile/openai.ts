@@ -76,6 +76,9 @@ async function readDays(
   })
 }
 
+/** Its names of tiers, where ours differ. */
+const tierNames: Readonly<Record<string, string>> = { default: '', auto: '', fast: 'priority' }
+
 function usageLines({ reader }: ApiSource, day: number, result: JsonObject): readonly BillLine[] {
   const count = (name: string): bigint | undefined => {
     const value: ExactJson | undefined = result[name]
@@ -89,7 +92,7 @@ function usageLines({ reader }: ApiSource, day: number, result: JsonObject): rea
     day,
     model: textIn(result, 'model'),
     key: textIn(result, 'api_key_id') || noKey,
-    tier: result.batch === true ? 'batch' : tier === 'default' || tier === 'auto' ? '' : tier,
+    tier: result.batch === true ? 'batch' : (tierNames[tier] ?? tier),
     region: '',
     pico: undefined,
   }
@@ -138,12 +141,13 @@ function costLines({ reader }: ApiSource, day: number, result: JsonObject): read
 export function lineItemOf(text: string): Pick<BillLine, 'model' | 'bucket' | 'tier'> {
   const comma = text.indexOf(',')
   const [named, said] = comma === -1 ? [text, ''] : [text.slice(0, comma).trim(), text.slice(comma + 1).trim()]
-  const tier = /\b(batch|flex|priority|scale)\b/.exec(said.toLowerCase())?.[1] ?? ''
+  const word = /\b(batch|flex|priority|fast|ultrafast|scale)\b/.exec(said.toLowerCase())?.[1] ?? ''
+  const tier = tierNames[word] ?? word
   const [, model = named, modality = ''] = /^(\S+) (text|audio|image)$/.exec(named) ?? []
   const direction = said
     .toLowerCase()
     .replace(/_/g, ' ')
-    .replace(/\b(batch|flex|priority|scale|tokens|text)\b/g, ' ')
+    .replace(/\b(batch|flex|priority|fast|ultrafast|scale|tokens|text)\b/g, ' ')
     .replace(/\s+/g, ' ')
     .trim()
   const bucket = directions[modality === 'audio' ? `audio ${direction}` : direction]

@@ -23,6 +23,8 @@ export type Amounts = Map<string, Amount>
 /** Of one day and model. */
 export interface RecordedModel {
   readonly buckets: Amounts
+  /** The part of it that was charged in another service tier than the standard one, by that tier. */
+  readonly tiers: Map<string, Amounts>
   requests: bigint
   /** Answers that say what the provider bills for them: what that is, and what we recorded of the same answers. */
   readonly said: { requests: bigint; billed: bigint; recorded: bigint }
@@ -140,9 +142,11 @@ class Recording implements Recorded {
     const lines = chargeLines(price ?? freePrice, usage)
     if (price) this.#prices.set(model, price)
     const buckets: Amounts = new Map()
+    const inTier = tierAmounts(recorded, usage)
     for (const { bucket, units, amount } of lines) {
       add(buckets, bucket, BigInt(units), amount)
       add(recorded.buckets, bucket, BigInt(units), amount)
+      if (inTier) add(inTier, bucket, BigInt(units), amount)
     }
     recorded.requests++
     recorded.outputMax = Math.max(recorded.outputMax, usage.outputTokens)
@@ -159,7 +163,9 @@ class Recording implements Recorded {
     const models = this.days.get(day) ?? new Map<string, RecordedModel>()
     this.days.set(day, models)
     const said = { requests: 0n, billed: 0n, recorded: 0n }
-    const found = models.get(model) ?? { buckets: new Map(), requests: 0n, said, outputMax: 0, suspects: [] }
+    const found = models.get(model) ?? {
+      ...{ buckets: new Map(), tiers: new Map(), requests: 0n, said, outputMax: 0, suspects: [] },
+    }
     models.set(model, found)
     return found
   }
@@ -194,6 +200,14 @@ function add(amounts: Amounts, bucket: string, quantity: bigint, pico: bigint): 
   amount.quantity += quantity
   amount.pico += pico
   amounts.set(bucket, amount)
+}
+
+/** undefined = in the standard tier. */
+function tierAmounts({ tiers }: RecordedModel, { tier }: Usage): Amounts | undefined {
+  if (tier === undefined || tier === 'standard') return undefined
+  const amounts: Amounts = tiers.get(tier) ?? new Map()
+  tiers.set(tier, amounts)
+  return amounts
 }
 
 /** 10⁻¹⁰ dollars are 100 pico-dollars. */

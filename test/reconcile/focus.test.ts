@@ -100,6 +100,11 @@ forEachEngine((_, storeTest) => {
       expect(header.slice(custom).every((name) => name.startsWith('x_'))).toBe(true)
       expect(header.slice(0, custom).every((name) => /^[A-Z][A-Za-z]+$/.test(name))).toBe(true)
       expect(new Set(header).size).toBe(header.length)
+      // A service tier has a price of its own.
+      const skus = rows.filter(({ x_tier: tier }) => tier === 'flex').map((row) => [row.skuid, row.chargedescription])
+      expect(skus.length).toBeGreaterThan(0)
+      for (const [id, text] of skus)
+        expect([id, text]).toEqual([expect.stringMatching(/\/flex$/), expect.stringContaining(', Flex tier of ')])
       for (const row of rows) {
         const empty = required.filter((name) => (row[name.toLowerCase()] ?? '') === '')
         expect(empty).toEqual([])
@@ -124,5 +129,6 @@ forEachEngine((_, storeTest) => {
     await Bun.file(path).delete()
     expect(lines.reduce((sum, { pico }) => sum + (pico ?? 0n), 0n) / 1000n).toBe(sumOf(rows))
     expect(new Set(lines.map(({ model, bucket }) => `${model} ${bucket}`)).size).toBe(8)
+    expect(new Set(lines.map(({ tier }) => tier))).toEqual(new Set(['', 'flex']))
   })
 })

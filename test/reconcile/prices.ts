@@ -19,12 +19,13 @@ export function createPrice(model: string) {
     cacheWrite: 0n,
     output: 0n,
   }
-  return createOurs({
-    input: input as Pico,
-    cache_read: cacheRead as Pico,
-    cache_write: cacheWrite as Pico,
-    output: output as Pico,
+  const rates = (part: bigint) => ({
+    input: (input / part) as Pico,
+    cache_read: (cacheRead / part) as Pico,
+    cache_write: (cacheWrite / part) as Pico,
+    output: (output / part) as Pico,
   })
+  return createOurs(rates(1n), {}, {}, { flex: { rates: rates(2n) } })
 }
 
 export function renderedCharge(model: string, usage: Usage): Nano {

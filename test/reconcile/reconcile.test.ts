@@ -76,6 +76,28 @@ forEachEngine((_, storeTest) => {
   }
 })
 
+forEachEngine((_, storeTest) => {
+  for (const format of ['anthropic', 'openai'] as const) {
+    storeTest(
+      `${format}: what was recorded in one tier and billed in another is the cause \`tier\``,
+      async ({ database }) => {
+        const traffic = await writeTraffic(database, { days, requests: 1_600, disturbances: ['tier'] })
+        using bills = startFakeBills(traffic.counted)
+        await reconcile(deps(database), sourceOf(bills, format), range)
+        const causes = await listReconciliationCauses(database.sql, range)
+        // On large-1, a dearer tier than the standard one that was recorded; on small-1, the standard one instead of flex.
+        expect(causes.map(({ day, model, cause }) => [(day - firstDay) / dayMs, model, cause]).sort()).toEqual([
+          [3, 'large-1', 'tier'],
+          [3, 'small-1', 'tier'],
+        ])
+        const { billed, recorded, unexplained } = await totals(database)
+        expect(causes.reduce((sum, { amount }) => sum + amount, 0n)).toBe(billed - recorded)
+        expect(unexplained).toBe(0n)
+      },
+    )
+  }
+})
+
 async function expectExplained(database: Database, { planted }: Traffic, planned: readonly BillCause[]): Promise<void> {
   const causes = await listReconciliationCauses(database.sql, range)
   for (const cause of planned) {

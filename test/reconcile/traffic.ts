@@ -116,6 +116,11 @@ export async function writeTraffic(database: Database, options: TrafficOptions):
         source: 'reported',
       },
     }
+    const price = priced.find((each) => each.day === day % 8 && disturbances.includes(each.cause))
+    // One tier is recorded and billed all the time. Where tiers are planted, it is billed at the usual price for a day.
+    const isFlex = at % 11 === 3 && (price === undefined || model !== 'large-1')
+    const isBilledAsUsual = isFlex && price?.cause === 'tier'
+    const used: Usage = isFlex ? { ...usage, tier: 'flex' } : usage
     const id = `${firstIdAt(startedAt).slice(0, -8)}${at
       .toString(32)
       .toUpperCase()
@@ -127,14 +132,15 @@ export async function writeTraffic(database: Database, options: TrafficOptions):
     record.model = `acme/${model}`
     record.attempts = [{ provider, upstreamModel: model, outcome: 'ok', ms: 900, startMs: 1 }]
     record.totalMs = isMidnight ? 5_000 : between(400, 3_000)
-    record.usage = usage
+    record.usage = used
     const seen: Counted = {
       ...{ at: startedAt + 1, model, key: gatewayKey, tier: '', region: '', percent: 100n },
+      ...(isFlex && !isBilledAsUsual && { tier: 'flex', percent: 50n }),
       ...{ input: usage.inputTokens, cacheRead: usage.cacheReadTokens, cacheWrite: usage.cacheWriteTokens },
       output: usage.outputTokens,
     }
     const plant = (cause: BillCause) => planted.set(cause, (planted.get(cause) ?? new Set()).add(day))
-    const price = priced.find((each) => each.day === day % 8 && disturbances.includes(each.cause))
+    if (isBilledAsUsual) plant('tier')
     if (price && model === 'large-1') {
       plant(price.cause)
       Object.assign(seen, { tier: price.tier, region: price.region, percent: price.percent })
@@ -158,9 +164,9 @@ export async function writeTraffic(database: Database, options: TrafficOptions):
       }
     }
     counted.push(seen)
-    const ticks = options.billedTicks?.(day, at, BigInt(renderedCharge(model, usage)) * 1000n)
-    if (ticks !== undefined) record.usage = { ...usage, billedTicks: ticks }
-    record.upstreamCost = renderedCharge(model, record.usage ?? usage)
+    const ticks = options.billedTicks?.(day, at, BigInt(renderedCharge(model, used)) * 1000n)
+    if (ticks !== undefined) record.usage = { ...used, billedTicks: ticks }
+    record.upstreamCost = renderedCharge(model, record.usage ?? used)
     record.costVersion = versions.versions.get(`acme/${model}`)
     record.priceVersion = record.costVersion
     const row = requestRow(record, { charge: record.upstreamCost as Nano, writtenOff: 0n as Nano, budgets: null })
@@ -204,7 +210,7 @@ function disturb(cause: BillCause, { record, seen, counted, startedAt, model, be
   switch (cause) {
     case 'failed_attempt': {
       // Estimated at 1,000; the provider read a little more and had begun to write.
-      const failed: Usage = { ...noTokens, inputTokens: 1_000, source: 'estimated' }
+      const failed: Usage = { ...usage, ...noTokens, inputTokens: 1_000, source: 'estimated' }
       const cost = Number(renderedCharge(model, failed))
       record.attempts = [
         { provider, upstreamModel: model, outcome: 'timed out', ms: 500, startMs: 0, usage: failed, cost, costVersion },
@@ -225,6 +231,7 @@ function disturb(cause: BillCause, { record, seen, counted, startedAt, model, be
       return
     case 'estimated_usage':
       record.usage = {
+        ...usage,
         ...{ ...noTokens, inputTokens: Math.ceil((seen.input + seen.cacheRead + seen.cacheWrite) * 1.1) },
         ...{ outputTokens: Math.ceil(usage.outputTokens * 0.8), source: 'estimated' },
       }
