@@ -1,6 +1,7 @@
 // Numbers as text: amounts, percentages, counts and times. Amounts are exact in `usdText` and shortened in `amountText`.
 
 import { formatPrice, formatUsd, type Nano, type Pico } from '../../kernel/money.ts'
+import { type Tier, tierNames, tiers } from '../../kernel/usage.ts'
 
 /** `1,048,576` → `1.05M`, `200,000` → `200K`. */
 export function shortCount(count: number): string {
@@ -85,4 +86,16 @@ export function shortMs(milliseconds: number): string {
 export function roundPrice(price: Pico): string {
   const unit = price < 100_000n ? 1000n : 10_000n
   return formatPrice((((price + unit / 2n) / unit) * unit) as Pico)
+}
+
+type TierPrices = { readonly [Name in Tier]?: { readonly input: string; readonly output: string } | undefined }
+
+/** `Flex $1.25 in, $5.00 out; Priority …`; '' without prices of service tiers. */
+export function tierTexts(price: 'free' | null | { readonly tiers?: TierPrices | undefined }): string {
+  if (price === null || price === 'free') return ''
+  const texts = tierNames.flatMap((name) => {
+    const tier = price.tiers?.[name]
+    return tier ? `${tiers[name].label} ${usdText(tier.input)} in, ${usdText(tier.output)} out` : []
+  })
+  return texts.join('; ')
 }

@@ -5,10 +5,10 @@ import type { ComponentChildren } from 'preact'
 import { modelStatus } from '../../../api/route-state.ts'
 import { priceUsage } from '../../../catalog/price.ts'
 import { formatUsd, type Nano } from '../../../kernel/money.ts'
-import { type FactorName, factorNames, factors, tierNames, tiers, unitBuckets } from '../../../kernel/usage.ts'
+import { type FactorName, factorNames, factors, unitBuckets } from '../../../kernel/usage.ts'
 import { type CatalogEntry, modelPath } from '../../catalog/entry.ts'
 import { inputOf } from '../../catalog/facets.ts'
-import { exactCount } from '../../catalog/format.ts'
+import { exactCount, tierTexts } from '../../catalog/format.ts'
 import { emptyQuery, renderQuery } from '../../catalog/query.ts'
 import { priceOf, type Sample, usageOf } from '../../catalog/sample-cost.ts'
 import type { CompareData } from '../../page-data.ts'
@@ -40,7 +40,10 @@ const lines: readonly Line[] = [
     label: factors[name].label,
     show: ({ price }: CatalogEntry) => factorText(price, name),
   })),
-  { label: 'Service tiers', show: ({ price }) => tierTexts(price) },
+  {
+    label: 'Service tiers',
+    show: ({ price }) => (price === null || price === 'free' ? '–' : tierTexts(price) || 'standard only'),
+  },
   { label: `Cost of ${exactCount(exampleCalls)} example requests`, show: exampleCost },
   { label: 'Context', show: ({ context_tokens }) => tokenCount(context_tokens) },
   { label: 'Max output', show: ({ max_output_tokens }) => tokenCount(max_output_tokens) },
@@ -104,18 +107,6 @@ export function ComparePage({ entries: initial, state, sample, today, viewer }: 
 /** The list with these models selected. */
 function selectionPath(entries: readonly CatalogEntry[]): string {
   return `/?${renderQuery({ ...emptyQuery, m: entries.map(({ id }) => id) })}`
-}
-
-function tierTexts(price: CatalogEntry['price']): string {
-  if (price === null || price === 'free') return '–'
-  return (
-    tierNames
-      .flatMap((name) => {
-        const tier = price.tiers?.[name]
-        return tier ? `${tiers[name].label} $${tier.input} in, $${tier.output} out` : []
-      })
-      .join('; ') || 'standard only'
-  )
 }
 
 function unitPrice(price: CatalogEntry['price'], info: (typeof unitBuckets)[number]): ComponentChildren {

@@ -3,7 +3,7 @@
 
 import type { ComponentChildren } from 'preact'
 import { modelStatus, routeStatus } from '../../../api/route-state.ts'
-import { tierNames, tiers, type WholeBucket } from '../../../kernel/usage.ts'
+import type { WholeBucket } from '../../../kernel/usage.ts'
 import {
   type CatalogEntry,
   creatorOf,
@@ -14,7 +14,7 @@ import {
   type RouteMonth,
 } from '../../catalog/entry.ts'
 import { inputOf } from '../../catalog/facets.ts'
-import { countOf, exactCount } from '../../catalog/format.ts'
+import { countOf, exactCount, tierTexts } from '../../catalog/format.ts'
 import { type OrderedRoute, orderRoutes } from '../../catalog/status.ts'
 import type { ModelData } from '../../page-data.ts'
 import { readJson } from '../api.ts'
@@ -241,12 +241,8 @@ const historyColumns: readonly Column<DatedPrice>[] = [
 function otherPrices({ price }: DatedPrice): string {
   if (price === null || price === 'free') return '–'
   const long = Object.keys(price.over ?? {}).map((tokens) => `over ${exactCount(Number(tokens))} input tokens`)
-  const ofTiers = tierNames.flatMap((name) => {
-    const tier = price.tiers?.[name]
-    return tier ? `${tiers[name].label} $${tier.input} in, $${tier.output} out` : []
-  })
   const audio = price.audio_input === undefined ? [] : [`audio $${price.audio_input}`]
-  return [...long, ...audio, ...ofTiers].join(', ') || '–'
+  return [...long, ...audio, tierTexts(price)].filter(Boolean).join(', ') || '–'
 }
 
 function PriceHistory({ history }: { readonly history: readonly DatedPrice[] }) {

@@ -140,7 +140,7 @@ function PriceDialog({ model: given, onDone }: { readonly model: string; onDone(
     <FormDialog
       title={given === '' ? 'Set the price of a model' : `Set the price of ${given}`}
       label="Set price"
-      intro="In effect from the next request on. It replaces the built-in price. If the file has a price for the model, edit the model instead."
+      intro="In effect from the next request on. It replaces the built-in price, those of service tiers included. If the file has a price for the model, edit the model instead."
       initial={{ model: given }}
       rows={[
         { name: 'model', label: 'Model', isRequired: true, isShown: () => given === '' },

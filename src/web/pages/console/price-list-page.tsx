@@ -4,7 +4,7 @@
 
 import { parsePrice } from '../../../kernel/money.ts'
 import { blendedPrice } from '../../catalog/entry.ts'
-import { countOf, exactCount, usdText } from '../../catalog/format.ts'
+import { countOf, exactCount, tierTexts, usdText } from '../../catalog/format.ts'
 import type { ConsoleData } from '../../page-data.ts'
 import { type AnswerOf, callApi } from '../api.ts'
 import { Button, Facts, Percent } from '../components.tsx'
@@ -15,6 +15,7 @@ import { DetailHead, emptyState, hasWords, LongTable, QueryView, RowMenu, Sectio
 import { ListDialog, markupText } from './margin-page.tsx'
 import { useConsolePath } from './navigation.ts'
 import { FormDialog, useOverlay } from './overlay.tsx'
+import { belowCostRow, TierPriceDialog } from './tier-price.tsx'
 
 type PriceList = AnswerOf<'getPriceList'>
 type PricedModel = PriceList['models'][number]
@@ -93,6 +94,11 @@ function ModelPrices({ list, onDone }: ModelPricesProps) {
               name: `Set the price of ${model.model}`,
               run: () => open(<PriceDialog {...{ list: list.name, model, onDone }} />),
             },
+            {
+              label: 'Set a tier’s price',
+              name: `Set the price of ${model.model} in a tier`,
+              run: () => open(<TierPriceDialog {...{ list: list.name, model: model.model, onDone }} />),
+            },
             ...(model.is_explicit
               ? [{ label: 'Use the markup', name: `Use the markup for ${model.model}`, run: () => reset(model) }]
               : []),
@@ -158,7 +164,10 @@ const modelColumns: readonly Column<PricedModel>[] = [
   {
     label: 'Model',
     show: ({ model }) => <span class="row-name">{model}</span>,
-    note: ({ is_explicit }) => is_explicit && 'a price of its own',
+    note({ is_explicit, price }) {
+      const texts = [is_explicit && 'a price of its own', tierTexts(price)].filter(Boolean)
+      return texts.length > 0 && <span class="wrap">{texts.join('; ')}</span>
+    },
   },
   amountColumn('Price in', ({ price }) => rateOf(price, 'input'), exact),
   amountColumn('Price out', ({ price }) => rateOf(price, 'output'), exact),
@@ -189,17 +198,10 @@ const rates = [
     kind: 'decimal',
     hint: 'Empty = as much as other input.',
   },
-  {
-    name: 'allow_below_cost',
-    label: 'Prices below cost',
-    options: [
-      { value: '', label: 'Refuse' },
-      { value: 'true', label: 'Allow' },
-    ],
-  },
+  belowCostRow,
 ] as const
 
-/** Prices of other kinds, such as audio or long requests, stay as they are. */
+/** Prices of other kinds, such as audio, long requests and service tiers, stay as they are. */
 function PriceDialog({ list, model, onDone }: PriceDialogProps) {
   const before = model.price === 'free' ? undefined : model.price
   return (

@@ -46,6 +46,7 @@ import {
   useHistory,
   type ViewerColumn,
 } from './provider-history.tsx'
+import { TierPriceDialog } from './tier-price.tsx'
 import { modelYaml } from './workspace-data.ts'
 
 /** So that the page of a provider with a thousand models opens at once. */
@@ -316,10 +317,18 @@ interface PricesProps {
 /** What callers pay for its models, and what it charges the operator. */
 function Prices({ id, model, file }: PricesProps) {
   const query = useApi('getProvider', { provider: id }, { keepPrevious: true })
+  const { open } = useOverlay()
   const setPrice = actionsColumn<PricedRoute>(({ model: each }) => {
     const entry = file.entries?.models.find((declared) => declared.id === each)
     if (entry?.price === undefined) {
-      return [{ label: 'Set price', name: `Set price of ${each}`, run: () => file.setPrice(each, query.reload) }]
+      return [
+        { label: 'Set price', name: `Set price of ${each}`, run: () => file.setPrice(each, query.reload) },
+        {
+          label: 'Set a tier’s price',
+          name: `Set the price of ${each} in a tier`,
+          run: () => open(<TierPriceDialog model={each} onDone={query.reload} />),
+        },
+      ]
     }
     if (!file.isWritable) return []
     return [{ label: 'Edit', name: `Edit ${each}`, run: () => file.editModel(entry, query.reload) }]
