@@ -128,7 +128,7 @@ export class Meter implements RelayContext {
     this.#recordImplausible(implausible)
     if (!implausible) return reported
     const counted = implausible.count === 'zero' ? withInputAtStart(reported, atStart) : atStart
-    return this.#estimate(counted, outputBytes())
+    return inTierOf(reported, this.#estimate(counted, outputBytes()))
   }
 
   /** With the tier at whose price it is charged; always the same object for the same report. */
@@ -165,9 +165,9 @@ export class Meter implements RelayContext {
     const isMissing = implausible?.count === 'zero' || totalInputTokens(counted) === 0
     if (implausible && implausible.count !== 'zero') {
       this.#recordImplausible(implausible)
-      return this.#estimate(usageAtStart, outputBytes)
+      return inTierOf(counted, this.#estimate(usageAtStart, outputBytes))
     }
-    if (isMissing) return this.#estimate(usageSoFar, outputBytes)
+    if (isMissing) return inTierOf(counted, this.#estimate(usageSoFar, outputBytes))
     return usageSince(counted, outputBytes - bytesAtReport, this.#bounds())
   }
 
@@ -301,6 +301,11 @@ export class Meter implements RelayContext {
 /** The input of the first report, where the last counts none. */
 function withInputAtStart(reported: Usage, atStart: Usage | undefined): Usage {
   return atStart && totalInputTokens(reported) === 0 ? withInputOf(reported, atStart) : reported
+}
+
+/** A reply says how it was served even where its counts are wrong. */
+function inTierOf({ tier }: Usage, estimate: Usage): Usage {
+  return tier === undefined ? estimate : { ...estimate, tier }
 }
 
 /** Facts about a request that the renderer of its reply needs. */

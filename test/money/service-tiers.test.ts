@@ -242,6 +242,19 @@ describe('refused', () => {
   })
 })
 
+test.each(wholePaths.filter(({ provider }) => provider !== 'gemini'))(
+  'a tier counts where the counts of the reply do not, $name',
+  async (path) => {
+    const { usage, ...named } = naming(path.provider, 'scale')
+    const absurd = { ...usage, ...usageIn(path.provider, { input: 900_000_000, output: 100 }) }
+    priced.upstream.handle((call, reply) => say(call, reply, { texts: ['here'], ...named, usage: absurd }))
+    const answer = await priced.ask(path)
+    const { usage: charged, charge } = await explained(answer)
+    expect([charged.source, charged.service_tier]).toEqual(['estimated', 'scale'])
+    expect(new Set(charge.lines.map(({ price_per_million: rate }) => rate))).toEqual(new Set(['0.25']))
+  },
+)
+
 test('a tier without a price costs what was asked for, is noted, logged and counted', async () => {
   const path = wholePaths.find(({ surface, provider }) => surface === chat && provider === 'chat') as Path
   const usage = usageIn('chat', { input: 1000, output: 100 })
