@@ -7,20 +7,23 @@ import { hiccups } from '../parts/failing-provider.ts'
 import { findPostgresPrograms } from '../parts/postgres.ts'
 import { refuseOptions, scriptOptions } from '../parts/script-options.ts'
 import { tryAiSdk } from './ai-sdk.ts'
-import { approvedKinds, tryApproved } from './approved-agents.ts'
+import { tryApproved } from './approved-agents.ts'
 import { bends, tryBending } from './bending-limits.ts'
+import { tryLogin } from './claude-login.ts'
 import { makeEightCalls } from './eight-calls.ts'
+import { installationKinds } from './installation.ts'
 import { type Failures, fetchAgent, realAgents, type Tried, tryConnect } from './real-agents.ts'
 import { trySignedIn } from './signed-in-agents.ts'
 
 const aiSdk = 'ai-sdk'
 const ids = realAgents.map(({ id }) => id)
-const usage = `Usage: npm run agents [-- --only NAME] [--sign-in | --approved | --bending | --failures N]
+const usage = `Usage: npm run agents [-- --only NAME] [--sign-in | --approved | --login | --bending | --failures N]
 
 Installs coding agents into the temporary folder and runs each through the gateway, against a fake model.
   --only       one of ${ids.join(', ')}; with --failures also ${aiSdk}
   --sign-in    with a person's sign-in: its token expires in mid-session, and at the end it is signed out
   --approved   the same on whole gateways: SQLite and two replicas, a local account and an identity provider
+  --login      Claude Code's own /login in tmux, on the same: denied, expired, approved, signed out, and what it shows
   --bending    at a spend limit that names another model, or slows down, in the middle of the task
   --failures   the provider fails this many times in a row before each answer, in each of several ways`
 
@@ -29,11 +32,13 @@ const {
   failures,
   'sign-in': signIn,
   approved,
+  login,
   bending,
 } = scriptOptions(usage, {
   only: { type: 'string' },
   'sign-in': { type: 'boolean' },
   approved: { type: 'boolean' },
+  login: { type: 'boolean' },
   bending: { type: 'boolean' },
   failures: { type: 'string' },
 })
@@ -57,7 +62,9 @@ async function eachFailure(name: string, run: (failures: Failures) => Promise<Tr
     report(`${name}, ${failures} times ${hiccup} before each answer`, await run({ times: Number(failures), hiccup }))
 }
 
-for (const agent of realAgents.filter(({ id }) => only === undefined || id === only)) {
+const kinds = findPostgresPrograms() === undefined ? installationKinds.slice(0, 2) : installationKinds
+
+for (const agent of realAgents.filter(({ id }) => (login ? id === 'claude' : only === undefined || id === only))) {
   const name = `${agent.id} ${agent.version}`
   const fetched = await fetchAgent(agent)
   if ('reason' in fetched) {
@@ -68,9 +75,10 @@ for (const agent of realAgents.filter(({ id }) => only === undefined || id === o
     await eachFailure(name, (each) => tryConnect(agent, fetched.folder, each))
     continue
   }
-  if (approved) {
-    for (const kind of findPostgresPrograms() === undefined ? approvedKinds.slice(0, 2) : approvedKinds)
-      report(`${name}, ${kind.engine}, ${kind.account}`, await tryApproved(agent, fetched.folder, kind))
+  if (approved || login) {
+    const tryOn = approved ? tryApproved : tryLogin
+    for (const kind of kinds)
+      report(`${name}, ${kind.engine}, ${kind.account}`, await tryOn(agent, fetched.folder, kind))
     continue
   }
   if (bending) {

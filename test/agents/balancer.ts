@@ -24,11 +24,10 @@ export function startBalancer(gateways: readonly { readonly url: string }[]): Ba
       const isManagement = path.startsWith('/api/')
       const gateway = gateways[isManagement ? 0 : sent.length % gateways.length]
       if (!isManagement) sent.push({ path, body })
-      const headers = new Headers(request.headers)
-      headers.delete('host')
       return fetch(`${gateway?.url}${path}${search}`, {
         method: request.method,
-        headers,
+        // With the address that the client knows, which the gateway repeats in the addresses of a sign-in.
+        headers: request.headers,
         ...(body !== '' && { body }),
         redirect: 'manual',
         decompress: false,

@@ -33,7 +33,7 @@ export interface RealAgent {
   readonly namesSession: boolean
 }
 
-const prompt = 'What do the notes say?'
+export const prompt = 'What do the notes say?'
 const npmBin = 'node_modules/.bin'
 const platform = `${process.platform}-${process.arch}`
 export const answer = 'The notes are read.'
@@ -172,7 +172,7 @@ const proxyVariables = ['HTTP_PROXY', 'http_proxy', 'HTTPS_PROXY', 'https_proxy'
 /** A home and a working folder with notes for one agent. */
 export class Desk implements Disposable {
   readonly home = mkdtempSync(join(tmpdir(), 'tollgate-agent-'))
-  readonly #work = join(this.home, 'work')
+  readonly work = join(this.home, 'work')
 
   constructor(
     readonly agent: RealAgent,
@@ -181,7 +181,7 @@ export class Desk implements Disposable {
     readonly proxyUrl: string,
     readonly notes = 1,
   ) {
-    mkdirSync(this.#work)
+    mkdirSync(this.work)
     for (let at = 0; at < notes; at++) writeFileSync(this.notePath(at), `${noteText(at)}\n`)
     const { path, before } = agent.settings ?? { path: '', before: undefined }
     if (before === undefined) return
@@ -190,7 +190,7 @@ export class Desk implements Disposable {
   }
 
   notePath(at: number): string {
-    return join(this.#work, `note-${at}.txt`)
+    return join(this.work, `note-${at}.txt`)
   }
 
   /** Reads each note; for an agent without tools, changes the first. */
@@ -220,25 +220,29 @@ export class Desk implements Disposable {
     })
   }
 
+  get environment(): Record<string, string> {
+    return {
+      PATH: [join(this.folder, this.agent.bin), process.env.PATH].join(delimiter),
+      HOME: this.home,
+      NO_COLOR: '1',
+      ...Object.fromEntries(proxyVariables.map((name) => [name, this.proxyUrl])),
+      ...{ NO_PROXY: '127.0.0.1', no_proxy: '127.0.0.1' },
+      ...this.agent.env,
+    }
+  }
+
   /** Runs the task after `connect` has printed this. */
   async run(printed: string): Promise<{ readonly exitCode: number; readonly printed: string }> {
     const { id, from } = this.agent
     // The folder was renamed after the install, and scripts of a virtual environment contain its path.
     const start = from === 'PyPI' ? `${id}() { python -m ${id} "$@"; }\n` : ''
     const child = Bun.spawn(['sh', '-e', '-c', start + this.agent.script(printed)], {
-      cwd: this.#work,
+      cwd: this.work,
       stdio: ['ignore', 'pipe', 'pipe'],
       // Ends a program that hangs. They take seconds, and minutes on a machine under heavy load.
       timeout: 900_000,
       killSignal: 'SIGKILL',
-      env: {
-        PATH: [join(this.folder, this.agent.bin), process.env.PATH].join(delimiter),
-        HOME: this.home,
-        NO_COLOR: '1',
-        ...Object.fromEntries(proxyVariables.map((name) => [name, this.proxyUrl])),
-        ...{ NO_PROXY: '127.0.0.1', no_proxy: '127.0.0.1' },
-        ...this.agent.env,
-      },
+      env: this.environment,
     })
     const [output, errors, exitCode] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited])
     return { exitCode, printed: output + errors }
