@@ -175,6 +175,7 @@ export const settingFixtures: readonly RequestFixture[] = [
       ['Editing the context at the provider', 'context_management', { edits: [] }],
       ['Containers and skills', 'container', { skills: [] }],
       ['MCP servers called by the provider', 'mcp_servers', [{ type: 'url', name: 'm', url: 'https://example.com' }]],
+      ['Checks of actions by the provider (auto mode of Claude Code)', 'safeguards', { checks: ['actions'] }],
       ['Threads stored by the provider', 'thread', { type: 'create' }],
     ] as const
   ).map(

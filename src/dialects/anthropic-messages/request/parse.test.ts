@@ -103,6 +103,7 @@ describe('features that only Anthropic has', () => {
     for (const field of [
       { container: 'c' },
       { mcp_servers: [{ type: 'url' }] },
+      { safeguards: { checks: ['actions'] } },
       { compaction: { type: 'summarize' } },
     ]) {
       expect(parsed(field).unsupported).toMatchObject([{ refuse: true }])

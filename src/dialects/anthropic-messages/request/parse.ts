@@ -148,6 +148,8 @@ const platformFields: OwnFields = {
     addsInput: true,
     reason: '`mcp_servers` are called by Anthropic and are not available for this model.',
   },
+  // Claude Code's auto mode then makes the check itself (protocol of `claude gateway` 2.1.325); without an error it had none.
+  safeguards: { reason: '`safeguards` are checked by Anthropic and are not available for this model; leave them out.' },
   compaction: { reason: '`compaction` is done by Anthropic and is not available for this model.' },
 }
 
