@@ -101,7 +101,7 @@ export const peopleOperations = {
     answer: z.object({ alert_kinds: z.array(z.enum(alertKinds)).nullable() }),
   },
   changePassword: {
-    summary: "Changes the caller's password and ends all of their sessions.",
+    summary: "Changes the caller's password, ends all of their sessions and signs them out on all devices.",
     body: z.strictObject({ current: z.string(must('the current password')), password: z.string(must('the new one')) }),
     example: { current: 'correct horse battery', password: 'staple correct horse' },
     status: 204,

@@ -354,6 +354,7 @@ function createPages(deps: AdminDependencies, parts: PageParts) {
       onRefused,
       onSignUp,
       isOpen: () => source.current.signIn.mode === 'open',
+      invalidate: deps.auth.invalidate,
       slowGuess: guesses.slowGuess,
       guesses: guessLimits,
       networkOf: (request) => networkOf(addressOf(request)),

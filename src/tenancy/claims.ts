@@ -5,7 +5,7 @@ import { Failure } from '../kernel/failure.ts'
 import type { KeyId, PersonId, WorkspaceId } from '../kernel/ids.ts'
 import { type Role, roles } from '../kernel/roles.ts'
 import type { Database } from '../store/database.ts'
-import type { Sql } from '../store/sql.ts'
+import { type Sql, timeToSql } from '../store/sql.ts'
 import { appendAudit } from './audit.ts'
 import { nameFrom } from './management.ts'
 import {
@@ -155,7 +155,9 @@ async function turnAway(sql: Sql, claims: Claims, { failure, reason }: NotAllowe
 async function enter(sql: Sql, identity: Identity, rules: ClaimRules, at: number): Promise<SignIn> {
   const mapped = mappedRoles(rules, identity.groups ?? [])
   const invitations = await listInvitationsOf(sql, identity.email, at)
-  const known = (await findPerson(sql, { subject: identity.subject })) ?? (await link(sql, identity))
+  const bySubject = await findPerson(sql, { subject: identity.subject })
+  const linked = bySubject ? undefined : await link(sql, identity, at)
+  const known = bySubject ?? linked?.person
   if (!known && mapped.length + invitations.length === 0) {
     if (rules.mode === 'invite') throw refuse('You have no account here. Ask an admin of your workspace to invite you.')
     const outcome = await signUp(sql, identity, at)
@@ -164,7 +166,10 @@ async function enter(sql: Sql, identity: Identity, rules: ClaimRules, at: number
   }
   const personId = known?.id ?? (await insertPerson(sql, identity, at))
   await acceptAll(sql, invitations, personId, at)
-  const revokedKeys = identity.groups ? await applyMapping(sql, personId, mapped, at) : []
+  const revokedKeys = [
+    ...(linked?.revokedKeys ?? []),
+    ...(identity.groups ? await applyMapping(sql, personId, mapped, at) : []),
+  ]
   await keepGroups(sql, personId, identity)
   if ((await grantsOf(sql, personId)).length > 0) return { outcome: { personId }, revokedKeys, personId }
   // Returned, not thrown, so that the revoked roles stay revoked.
@@ -199,7 +204,7 @@ async function acceptAll(sql: Sql, invitations: readonly Invitation[], id: Perso
 }
 
 /** The first sign-in of someone who has a local account with this address. */
-async function link(sql: Sql, { email, subject }: Identity) {
+async function link(sql: Sql, { email, subject }: Identity, at: number) {
   const person = await findPerson(sql, { email })
   if (!person) return undefined
   const linked = await sql`UPDATE people SET oidc_subject = ${subject} WHERE id = ${person.id} AND oidc_subject IS NULL
@@ -216,8 +221,11 @@ async function link(sql: Sql, { email, subject }: Identity) {
     await sql`DELETE FROM console_sessions WHERE person_id = ${person.id}`
     await sql`DELETE FROM management_tokens WHERE person_id = ${person.id}`
     await deleteSignIns(sql, person.id)
+    const revoked = await sql<{ id: KeyId }>`UPDATE api_keys SET revoked_at = ${timeToSql(at)}
+      WHERE owner_id = ${person.id} AND revoked_at IS NULL RETURNING id`
+    return { person, revokedKeys: revoked.map(({ id }) => id) }
   }
-  return person
+  return { person, revokedKeys: [] }
 }
 
 /** Roles from groups follow the claim: at every sign-in they are added, changed and taken away. Returns revoked keys. */

@@ -176,8 +176,11 @@ export async function approveGrant(
   { approver, projectId }: { readonly approver: Approver; readonly projectId: string },
   act: Act,
 ): Promise<void> {
-  const grant = await openGrant(sql, hashes, approver, act.at)
   const { personId } = approver
+  // Locked, so that whatever ends the session waits for the approval, and then denies it.
+  const [session] = await sql`SELECT id FROM console_sessions WHERE id = ${approver.sessionId} FOR NO KEY UPDATE`
+  if (!session) throw sessionEnded()
+  const grant = await openGrant(sql, hashes, approver, act.at)
   await checkMayUse(sql, personId, projectId)
   await sql`UPDATE device_grants SET state = 'approved', person_id = ${personId}, project_id = ${projectId}
     WHERE id = ${grant.id}`
@@ -228,6 +231,10 @@ function decided({ state }: DeviceGrant): Failure {
   return new Failure('INVALID_REQUEST', `${message} Start the sign-in on the device again for a new code.`, {
     param: 'code',
   })
+}
+
+function sessionEnded(): Failure {
+  return new Failure('UNAUTHORIZED', 'Your session has ended. Sign in to the console again, and repeat it.')
 }
 
 function viewersCannot(): Failure {

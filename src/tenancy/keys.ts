@@ -23,6 +23,7 @@ import {
   pageOf,
   rowsWanted,
 } from './management.ts'
+import { denyApproved } from './people.ts'
 import { checkInUse, lockProject, refuseNamesake } from './workspaces.ts'
 
 const keyRow = rowFormat({
@@ -129,6 +130,7 @@ function checkInput({ name, models, limits, expiresAt, sources }: KeyInput, act:
 export async function revokeKey(sql: Sql, id: string, act: Act): Promise<KeyInfo> {
   const key = await getKey(sql, id)
   checkManager('key', key, act)
+  if (key.kind === 'person') await denyApproved(sql, { personId: key.ownerId, projectId: key.projectId })
   const revoked = await sql`UPDATE api_keys SET revoked_at = ${timeToSql(act.at)}
     WHERE id = ${key.id} AND revoked_at IS NULL RETURNING id`
   if (revoked.length === 1) await appendAudit(sql, { ...act, action: 'key.revoke', object: key.id })

@@ -192,6 +192,7 @@ export async function removeMember(sql: Sql, id: string, act: Act, last: LastOne
   const member = await getMember(sql, id)
   const { personId, workspaceId } = member
   await lockMembers(sql, workspaceId)
+  await denyApproved(sql, { personId, workspaceId })
   const removed = await sql`DELETE FROM members WHERE id = ${member.id} RETURNING id`
   if (removed.length === 0) throw notFound('member', id)
   if ((member.role === 'admin' || member.role === 'operator') && !last.mayLeave) await checkNotLast(sql, member)
@@ -219,7 +220,7 @@ export async function removeMember(sql: Sql, id: string, act: Act, last: LastOne
 }
 
 /**
- * For someone who may no longer sign in with the identity provider: ends their sessions and their roles from groups, and
+ * For someone who may no longer sign in with the identity provider: ends their sessions, devices and roles from groups, and
  * all their tokens and own keys. Other roles stay, for when the person may sign in again. Someone who has a password can
  * still sign in with it, so what depends on their other roles stays too. Returns the keys that were revoked.
  */
@@ -230,6 +231,7 @@ export async function endAccess(
   act: Act,
 ): Promise<readonly KeyId[]> {
   const sessions = await sql`DELETE FROM console_sessions WHERE person_id = ${id} RETURNING id`
+  const devices = await endDevices(sql, id, act.at)
   const tokens = hasPassword ? [] : await sql`DELETE FROM management_tokens WHERE person_id = ${id} RETURNING id`
   const all = hasPassword
     ? []
@@ -238,7 +240,7 @@ export async function endAccess(
   const keys = all.map((key) => key.id)
   const roles = await sql<{ id: MemberId }>`SELECT id FROM members WHERE person_id = ${id} AND source = 'claim'`
   for (const role of roles) keys.push(...(await removeMember(sql, role.id, act, { mayLeave: true })).keys)
-  const ended = { sessions: sessions.length, tokens: tokens.length, keys: keys.length, roles: roles.length }
+  const ended = { sessions: sessions.length, devices, tokens: tokens.length, keys: keys.length, roles: roles.length }
   if (Object.values(ended).some((count) => count > 0)) {
     await appendAudit(sql, { ...act, action: 'person.end_access', object: id, details: { reason, ...ended } })
   }
@@ -257,8 +259,31 @@ export async function removePeopleOf(sql: Sql, workspaceId: WorkspaceId): Promis
   }
 }
 
+/**
+ * Devices that were approved and have not fetched their tokens yet get none. Called before what they depend on ends: of a
+ * poll at the same moment this waits for the sign-in, which the caller then ends.
+ */
+export async function denyApproved(
+  sql: Sql,
+  { personId, workspaceId, projectId }: Partial<Record<'personId' | 'workspaceId' | 'projectId', string | undefined>>,
+): Promise<void> {
+  await sql`UPDATE device_grants SET state = 'denied', person_id = NULL, project_id = NULL
+    WHERE state = 'approved' AND person_id = COALESCE(${personId ?? null}, person_id) AND project_id IN
+      (SELECT id FROM projects WHERE id = COALESCE(${projectId ?? null}, id)
+        AND workspace_id = COALESCE(${workspaceId ?? null}, workspace_id))`
+}
+
+/** Signs the person out on all devices, in every workspace. The caller invalidates the person. Returns how many it were. */
+export async function endDevices(sql: Sql, personId: PersonId, at: number): Promise<number> {
+  await denyApproved(sql, { personId })
+  const ended = await sql`UPDATE sign_ins SET revoked_at = ${timeToSql(at)}
+    WHERE person_id = ${personId} AND revoked_at IS NULL AND idle_expires_at > ${timeToSql(at)} RETURNING id`
+  return ended.length
+}
+
 /** Their keys are ended by the caller. */
 export async function deleteSignIns(sql: Sql, id: PersonId): Promise<void> {
+  await denyApproved(sql, { personId: id })
   await sql`DELETE FROM key_uses WHERE key_id IN (SELECT id FROM sign_ins WHERE person_id = ${id})`
   await sql`DELETE FROM sign_ins WHERE person_id = ${id}`
 }
@@ -457,10 +482,14 @@ export async function addMember(
   await sql`INSERT INTO members ${sql([row])} ON CONFLICT DO NOTHING`
 }
 
-/** Ends all sessions of the person: someone who knows the old password may have one. */
-export async function setPassword(sql: Sql, personId: PersonId, passwordHash: string): Promise<void> {
+/**
+ * Ends all sessions of the person, and signs them out on all devices: someone who knows the old password may have one. The
+ * caller invalidates the person.
+ */
+export async function setPassword(sql: Sql, personId: PersonId, passwordHash: string, at: number): Promise<void> {
   await sql`UPDATE people SET password_hash = ${passwordHash} WHERE id = ${personId}`
   await sql`DELETE FROM console_sessions WHERE person_id = ${personId}`
+  await endDevices(sql, personId, at)
 }
 
 export async function resetPassword(
@@ -472,7 +501,7 @@ export async function resetPassword(
   await takeLink(sql, link.id)
   const person = await findPerson(sql, { email: link.email })
   if (!person) throw spentLink()
-  await setPassword(sql, person.id, passwordHash)
+  await setPassword(sql, person.id, passwordHash, at)
   await appendAudit(sql, {
     actor: person.id,
     at,

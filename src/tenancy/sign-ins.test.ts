@@ -23,7 +23,7 @@ import {
 } from './device-grants.ts'
 import { getKey, listKeys, revokeKey, rotateKey } from './keys.ts'
 import { putLimits } from './limits.ts'
-import { addMember, changeRole, insertPerson, listMembers, removeMember } from './people.ts'
+import { addMember, changeRole, endAccess, insertPerson, listMembers, removeMember, setPassword } from './people.ts'
 import {
   createRefreshTokens,
   createSignIn,
@@ -413,7 +413,14 @@ forEachEngine((engine) => {
       () => 'done',
       (thrown) => (thrown instanceof Failure ? `${thrown.status} ${thrown.message}` : String(thrown)),
     )
-  const sessionOf = (personId: PersonId) => ({ personId, sessionId: createId('ses') as SessionId })
+  const sessionOf = async (bench: Bench, personId: PersonId) => {
+    const sessionId: SessionId = createId('ses')
+    await bench.write(
+      (sql) => sql`INSERT INTO console_sessions (hash, id, opened_at, used_at, fingerprint, person_id, client)
+        VALUES (${sessionId}, ${sessionId}, 0, 0, '', ${personId}, 'a browser')`,
+    )
+    return { personId, sessionId }
+  }
 
   benchTest('a device polls until its person approves, and is signed in once', async (bench) => {
     const ada = await bench.person('ada')
@@ -428,7 +435,7 @@ forEachEngine((engine) => {
     expect(await poll(bench, deviceCode)).toBe('slow_down')
     bench.advance(14_000)
     expect(await poll(bench, deviceCode)).toBe('pending')
-    const approver = sessionOf(ada)
+    const approver = await sessionOf(bench, ada)
     const approve = (more: object = {}) =>
       failureOf(
         bench.write((sql) =>
@@ -438,8 +445,14 @@ forEachEngine((engine) => {
     expect(await bench.write((sql) => openGrant(sql, hashes, approver, bench.now()))).toMatchObject({
       ...{ client: 'claude_code', device: 'laptop', address: '192.0.2.7', state: 'pending' },
     })
-    expect(await approve({ approver: sessionOf(ada) })).toContain('403 This code was opened in another browser')
-    expect(await approve({ approver: sessionOf(await bench.person('eve')) })).toContain('403 This code was opened in')
+    expect(await approve({ approver: await sessionOf(bench, ada) })).toContain(
+      '403 This code was opened in another browser',
+    )
+    const eve = await sessionOf(bench, await bench.person('eve'))
+    expect(await approve({ approver: eve })).toContain('403 This code was opened in')
+    // It ended after the page was opened.
+    const gone = { personId: ada, sessionId: createId('ses') }
+    expect(await approve({ approver: gone })).toContain('401 Your session has ended')
     expect(await approve()).toBe('done')
     expect(await approve()).toContain('400 This code was already approved')
     const polls = await Promise.all([1, 2].map(() => poll(bench, deviceCode)))
@@ -452,11 +465,12 @@ forEachEngine((engine) => {
   benchTest('a denied, expired or invented code signs nobody in', async (bench) => {
     const ada = await bench.person('ada')
     const [denied, late] = [await start(bench), await start(bench)]
-    await bench.write((sql) => denyGrant(sql, denied.hashes, sessionOf(ada), bench.act(ada)))
+    const session = await sessionOf(bench, ada)
+    await bench.write((sql) => denyGrant(sql, denied.hashes, session, bench.act(ada)))
     expect(await poll(bench, denied.deviceCode)).toBe('denied')
     expect(await poll(bench, `${late.deviceCode.slice(0, -1)}!`)).toBe('unknown')
     const open = (hashes: readonly string[]) =>
-      failureOf(bench.write((sql) => openGrant(sql, hashes, sessionOf(ada), bench.now())))
+      failureOf(bench.write((sql) => openGrant(sql, hashes, session, bench.now())))
     expect(await open(userCodes.hashes('BCDFGHJK'))).toStartWith('404 No device waits with this code')
     // The stored hash is no code.
     expect(await open([denied.userCode])).toStartWith('404')
@@ -470,6 +484,62 @@ forEachEngine((engine) => {
     expect(await bench.actions()).toEqual(['sign_in.deny'])
   })
 
+  benchTest(
+    'what ends the access of a person signs out their devices, and those that were approved and not polled',
+    async (bench) => {
+      const { write, act, projectId, workspaceId } = bench
+      const sql = bench.database.sql
+      const memberOf = async (id: PersonId) =>
+        (await listMembers(sql, workspaceId, { limit: 50 })).items.find(({ personId }) => personId === id)?.id ?? ''
+      const endings: Readonly<Record<string, (id: PersonId, keyId: KeyId) => Promise<unknown>>> = {
+        'a new password': (id) => write((sql) => setPassword(sql, id, 'a hash', bench.now())),
+        'the end of the key': (_, keyId) => write((sql) => revokeKey(sql, keyId, act())),
+        'the end of the role, and a new one': async (id) => {
+          const member = await memberOf(id)
+          // A role elsewhere keeps the person.
+          const elsewhere = await write((sql) => insertWorkspace(sql, { name: `of ${id}`, createdAt: noon }))
+          await write((sql) => addMember(sql, id, { role: 'member', workspaceId: elsewhere }, 'invitation', noon))
+          await write((sql) => removeMember(sql, member, act(), { mayLeave: true }))
+          await write((sql) => addMember(sql, id, { role: 'member', workspaceId }, 'invitation', noon))
+        },
+        'the identity provider, without a password': (id) =>
+          write((sql) => endAccess(sql, { id, email: '', name: '', hasPassword: false }, 'group', act())),
+        'the identity provider, with a password': (id) =>
+          write((sql) => endAccess(sql, { id, email: '', name: '', hasPassword: true }, 'group', act())),
+      }
+      for (const [place, [what, end]] of Object.entries(endings).entries()) {
+        const [person, other] = [await bench.person(`one${place}`), await bench.person(`two${place}`)]
+        const approved = async (id: PersonId) => {
+          const { deviceCode, hashes } = await start(bench)
+          const choice = { approver: await sessionOf(bench, id), projectId }
+          await write((sql) => approveGrant(sql, hashes, choice, act(id)))
+          return deviceCode
+        }
+        const [waiting, ofOther] = [await approved(person), await approved(other)]
+        const device = await bench.signIn(person)
+        const token = await bench.tokenOf(device)
+        expect(messageOf(await bench.ask(token))).toStartWith('accepted')
+        await end(person, device.keyId)
+        for (const id of [person, device.keyId]) bench.authenticator.invalidate(id)
+        expect([what, await poll(bench, waiting)]).toEqual([what, 'denied'])
+        expect([what, messageOf(await bench.ask(token))]).toEqual([what, expect.stringMatching(/^401 /)])
+        expect([what, await bench.refresh(refreshTokenOf(device))]).toEqual([what, { refused: 'ended' }])
+        expect([what, await poll(bench, ofOther)]).toEqual([what, 'issued'])
+        // The person may sign in again, if they still have a role.
+        expect([what, await poll(bench, await approved(person))]).toEqual([what, 'issued'])
+      }
+    },
+  )
+
+  benchTest('an erased workspace signs in no device that an operator approved before', async (bench) => {
+    const root = await bench.person('root', 'operator')
+    const { deviceCode, hashes } = await start(bench)
+    const choice = { approver: await sessionOf(bench, root), projectId: bench.projectId }
+    await bench.write((sql) => approveGrant(sql, hashes, choice, bench.act(root)))
+    await bench.write((sql) => eraseWorkspace(sql, bench.workspaceId, bench.act()))
+    expect(await poll(bench, deviceCode)).toBe('denied')
+  })
+
   benchTest('approval needs a role that may call models, at the approval and at the sign-in', async (bench) => {
     const [viewer, stranger, ada] = [
       await bench.person('eve', 'viewer'),
@@ -478,7 +548,7 @@ forEachEngine((engine) => {
     ]
     const approve = async (personId: PersonId, projectId: string = bench.projectId) => {
       const { deviceCode, hashes } = await start(bench)
-      const choice = { approver: sessionOf(personId), projectId }
+      const choice = { approver: await sessionOf(bench, personId), projectId }
       const outcome = await failureOf(bench.write((sql) => approveGrant(sql, hashes, choice, bench.act(personId))))
       return { outcome, deviceCode }
     }
@@ -494,6 +564,7 @@ forEachEngine((engine) => {
     expect(await poll(bench, approved.deviceCode)).toBe('denied')
     const removed = await approve(await bench.person('zoe'))
     await bench.write((sql) => sql`DELETE FROM members WHERE person_id NOT IN (${viewer}, ${ada})`)
+    await bench.write((sql) => sql`DELETE FROM console_sessions WHERE person_id NOT IN (${viewer}, ${ada})`)
     await bench.write((sql) => sql`DELETE FROM people WHERE email = 'zoe@example.com'`)
     expect(await poll(bench, removed.deviceCode)).toBe('unknown')
   })

@@ -20,7 +20,7 @@ import type { TokenSubject } from './access-tokens.ts'
 import { appendAudit } from './audit.ts'
 import { personKeyOf } from './keys.ts'
 import { type Act, afterCursor, notFound, type Page, type PageQuery, pageOf, rowsWanted } from './management.ts'
-import { createLinkSecret, hashOfSecret } from './people.ts'
+import { createLinkSecret, denyApproved, endDevices, hashOfSecret } from './people.ts'
 
 const dayMs = 86_400_000
 /** A device that is not used for this long has to sign in again. */
@@ -233,19 +233,14 @@ export async function endSignIn(sql: Sql, id: string, act: Act): Promise<KeyId> 
 
 /** All of a person, in every workspace, and those that they approved and that were not fetched yet. */
 export async function endSignInsOf(sql: Sql, personId: PersonId, act: Act): Promise<number> {
-  await sql`UPDATE device_grants SET state = 'denied', person_id = NULL, project_id = NULL
-    WHERE person_id = ${personId} AND state = 'approved'`
-  const ended = await sql`UPDATE sign_ins SET revoked_at = ${timeToSql(act.at)}
-    WHERE person_id = ${personId} AND revoked_at IS NULL AND idle_expires_at > ${timeToSql(act.at)} RETURNING id`
-  const details = { ended: ended.length }
-  await appendAudit(sql, { ...act, action: 'sign_in.end_all', object: personId, details })
-  return ended.length
+  const ended = await endDevices(sql, personId, act.at)
+  await appendAudit(sql, { ...act, action: 'sign_in.end_all', object: personId, details: { ended } })
+  return ended
 }
 
 /** All of everyone in a workspace, and those that were approved and not fetched yet. */
 export async function endSignInsIn(sql: Sql, workspaceId: WorkspaceId, act: Act): Promise<number> {
-  await sql`UPDATE device_grants SET state = 'denied', person_id = NULL, project_id = NULL WHERE state = 'approved'
-    AND project_id IN (SELECT id FROM projects WHERE workspace_id = ${workspaceId})`
+  await denyApproved(sql, { workspaceId })
   const ended = await sql`UPDATE sign_ins SET revoked_at = ${timeToSql(act.at)}
     WHERE key_id IN (SELECT id FROM api_keys WHERE workspace_id = ${workspaceId})
       AND revoked_at IS NULL AND idle_expires_at > ${timeToSql(act.at)} RETURNING id`

@@ -25,7 +25,7 @@ import {
   pageOf,
   rowsWanted,
 } from './management.ts'
-import { removePeopleOf } from './people.ts'
+import { denyApproved, removePeopleOf } from './people.ts'
 import { deleteStoredResponses } from './stored-responses.ts'
 
 const workspaceRow = rowFormat({
@@ -299,6 +299,7 @@ export async function eraseWorkspace(sql: Sql, id: string, act: Act): Promise<Er
   checkManager('workspace', known, act)
   await sql`UPDATE workspaces SET name = ${erasedName}, end_user_salt = NULL WHERE id = ${known.id}`
   await sql`UPDATE projects SET name = ${erasedName} WHERE workspace_id = ${known.id}`
+  await denyApproved(sql, { workspaceId: known.id })
   await sql`DELETE FROM rotated_secrets WHERE key_id IN (SELECT id FROM api_keys WHERE workspace_id = ${known.id})`
   await sql`DELETE FROM key_uses WHERE key_id IN (SELECT id FROM api_keys WHERE workspace_id = ${known.id}
     UNION ALL SELECT s.id FROM sign_ins s JOIN api_keys k ON k.id = s.key_id WHERE k.workspace_id = ${known.id})`

@@ -6,11 +6,14 @@ import { received } from '../../test/parts/http.ts'
 import { openManagement } from '../../test/parts/management.ts'
 import { Failure } from '../kernel/failure.ts'
 import { createId, type PersonId } from '../kernel/ids.ts'
+import { createVerifier } from '../tenancy/api-key.ts'
 import { signInByClaims } from '../tenancy/claims.ts'
 import { createConsoleSessions } from '../tenancy/console-sessions.ts'
 import { createGuessLimits } from '../tenancy/guess-limits.ts'
+import { createKey, getKey } from '../tenancy/keys.ts'
 import { createPasswords } from '../tenancy/people.ts'
 import { principalOfPerson } from '../tenancy/principal.ts'
+import { listProjects } from '../tenancy/workspaces.ts'
 import { createAccounts } from './accounts.ts'
 import { createSessions, readVisit, type Sessions, viewAsCookie } from './session.ts'
 
@@ -38,6 +41,7 @@ async function setUp(engine: TestEngine) {
   const refused: string[] = []
   const signUps = { isOpen: false }
   const credited: unknown[] = []
+  const invalidated: unknown[] = []
   const slowed: string[] = []
   const accounts = createAccounts({
     database,
@@ -47,6 +51,7 @@ async function setUp(engine: TestEngine) {
       slowed.push(name ?? 'address')
       return undefined
     },
+    invalidate: (id) => void invalidated.push(id),
     guesses: createGuessLimits(clock),
     networkOf: (request) => request.headers.get('x-network') ?? 'home',
     onRefused: (by) => void refused.push(by),
@@ -86,6 +91,7 @@ async function setUp(engine: TestEngine) {
   return {
     signUps,
     credited,
+    invalidated,
     management,
     accounts,
     refused,
@@ -281,13 +287,15 @@ forEachEngine((engine) => {
   })
 
   test('N5: a reset link sets the password once and ends sessions, and an admin gets none for a person with a role elsewhere', async () => {
-    const { management, accounts, personOf, accept, invite, as, memberId, otherId } = await setUp(engine)
+    const { management, accounts, personOf, accept, invite, as, memberId, otherId, invalidated } = await setUp(engine)
     await using _ = management
     const [ada, bob] = [await personOf('ada@example.com', 'admin'), await personOf('bob@example.com', 'member')]
     const [asAda, asBob] = [await as(ada), await as(bob)]
     const { body } = await asAda('POST', `/api/members/${await memberId(bob)}/reset-link`, {})
     expect(await accounts.lookAt(secretOf(body.url))).toMatchObject({ kind: 'reset', email: 'bob@example.com' })
     expect(await accept(body.url, '', 'a new password of bob')).toBe(bob)
+    // The cached tokens of their devices.
+    expect(invalidated).toEqual([bob])
     expect(statusOf(await accept(body.url, '', 'another password'))).toBe('UNAUTHORIZED')
     expect((await asBob('GET', '/api/me')).status).toBe(401)
     expect(await accounts.signIn(post(), { email: 'bob@example.com', password: 'a new password of bob' })).toBe(bob)
@@ -463,17 +471,17 @@ forEachEngine((engine) => {
     expect((await management.ask('POST', path, { token: adas, headers: file, body: { name: 'x' } })).status).toBe(403)
   })
 
-  test('N15: open sign-up gives a workspace of one’s own, and its password ends when the owner of the address comes', async () => {
+  test('N15: open sign-up gives a workspace of one’s own, and its password and keys end when the owner of the address comes', async () => {
     const { management, accounts, signUps, credited } = await setUp(engine)
     await using _ = management
-    const input = { email: 'ada@example.com', name: 'Mallory', password }
-    expect(statusOf(await accounts.signUp(post(), input))).toBe('FORBIDDEN')
+    const account = { email: 'ada@example.com', name: 'Mallory', password }
+    expect(statusOf(await accounts.signUp(post(), account))).toBe('FORBIDDEN')
     signUps.isOpen = true
-    const squatter = (await accounts.signUp(post(), input)) as PersonId
+    const squatter = (await accounts.signUp(post(), account)) as PersonId
     const [own] = (await principalOfPerson(management.database.sql, squatter)).grants
     expect(own?.role).toBe('admin')
     expect(credited).toEqual([own?.workspaceId])
-    expect(statusOf(await accounts.signUp(post(), input))).toBe('INVALID_REQUEST')
+    expect(statusOf(await accounts.signUp(post(), account))).toBe('INVALID_REQUEST')
     const rules = {
       mode: 'oidc' as const,
       allowedDomains: [],
@@ -481,8 +489,16 @@ forEachEngine((engine) => {
       groupClaim: 'groups',
       roles: [],
     }
+    const { database, clock } = management
+    const [project] = (await listProjects(database.sql, own?.workspaceId ?? 'ws_', { limit: 1 })).items
+    const input = { projectId: project?.id ?? '', name: 'left behind', ownerId: squatter }
+    const act = { actor: squatter, at: clock.now() }
+    const verifier = createVerifier(new Uint8Array(32))
+    const { key } = await database.transaction((sql) => createKey(sql, input, act, verifier))
     const claims = { iss: 'https://id.example', sub: 'ada', email: 'ada@example.com', email_verified: true }
-    await signInByClaims(management.database, claims, rules, management.clock.now())
+    const entered = await signInByClaims(database, claims, rules, clock.now())
+    expect(entered).toMatchObject({ outcome: { personId: squatter }, revokedKeys: [key.id] })
+    expect((await getKey(database.sql, key.id)).revokedAt).toBe(clock.now())
     expect(statusOf(await accounts.signIn(post(), { email: 'ada@example.com', password }))).toBe('UNAUTHORIZED')
   })
 })

@@ -35,6 +35,8 @@ export interface AccountsDependencies {
   onSignUp(signedUp: SignedUp): Promise<void>
   /** Slows down or refuses further attempts; counted by network, or by the given name. */
   slowGuess(request: ClientRequest, name?: string): Promise<Failure | undefined>
+  /** Forgets the cached tokens of a person, here and on other replicas. */
+  invalidate(id: PersonId): void
   readonly guesses: Pick<GuessLimits, 'password'>
   networkOf(request: ClientRequest): string
   /** For the audit log. */
@@ -168,7 +170,9 @@ export function createAccounts(deps: AccountsDependencies): Accounts {
         checkPassword(password)
         const hash = await passwords.hash(password, deps.networkOf(request))
         const at = clock.now()
-        return await database.transaction((sql) => resetPassword(sql, link, hash, at))
+        const personId = await database.transaction((sql) => resetPassword(sql, link, hash, at))
+        deps.invalidate(personId)
+        return personId
       } catch (thrown) {
         if (thrown instanceof Failure) return thrown
         throw thrown

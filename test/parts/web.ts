@@ -79,6 +79,7 @@ export async function startWeb(options: WebHarnessOptions = {}): Promise<WebHarn
       passwords,
       slowGuess,
       guesses: createGuessLimits(clock),
+      invalidate: () => {},
       networkOf: () => '127.0.0.1/32',
       onRefused: (by) => void events.push(`refused ${by}`),
       isOpen: () => false,

@@ -572,6 +572,128 @@ function journeys(open: (provider: IdentityProvider) => Promise<World>): void {
     expect((await ask(token)).status).toBe(404)
   })
 
+  test('each path of a signed-in device × role: what Claude Code asks for, on every replica', async () => {
+    const paths = [
+      ['GET', '/v1/models'],
+      ['POST', '/v1/messages'],
+      ['POST', '/v1/messages/count_tokens'],
+      ['GET', '/managed/settings'],
+      ['GET', '/api/oauth/usage'],
+      ['POST', '/v1/metrics'],
+      ['POST', '/v1/logs'],
+      ['POST', '/v1/traces'],
+    ] as const
+    await must('PUT', '/api/managed-settings', { rules: [{ settings: { cleanupPeriodDays: 7 } }] })
+    const statuses = async (url: string, token: string | undefined) => {
+      const headers: Headers = {
+        ...{ 'content-type': 'application/json', 'anthropic-version': '2023-06-01', ...fromAnywhere() },
+        ...(token !== undefined && { authorization: `Bearer ${token}` }),
+      }
+      const ask = async ([method, path]: (typeof paths)[number]) => {
+        const message = { model: 'sandbox/echo', max_tokens: 5, messages: [{ role: 'user', content: 'hi' }] }
+        const body = method === 'POST' ? { body: JSON.stringify(path.startsWith('/v1/messages') ? message : {}) } : {}
+        const response = await fetch(url + path, { method, headers, ...body })
+        await response.arrayBuffer()
+        return response.status
+      }
+      return [...new Set(await Promise.all(paths.map(ask)))]
+    }
+    const memberOf = async (email: string) =>
+      (
+        (await must('GET', `/api/members?workspace_id=${workspace}&limit=200`)).data as { id: string; email: string }[]
+      ).find((member) => member.email === email)?.id
+    const [member, admin, viewer, removed, ended] = [
+      await person(),
+      await person('admin'),
+      await person(),
+      await person(),
+      await person(),
+    ]
+    const tokenOf = async ({ session }: typeof member) =>
+      (await signInDevice(world.here, session, project)).access_token
+    const tokens = {
+      member: await tokenOf(member),
+      admin: await tokenOf(admin),
+      viewer: await tokenOf(viewer),
+      removed: await tokenOf(removed),
+      ended: await tokenOf(ended),
+    }
+    await must('PATCH', `/api/members/${await memberOf(viewer.email)}`, { role: 'viewer' })
+    expect((await manage('DELETE', `/api/members/${await memberOf(removed.email)}`)).status).toBe(204)
+    await must('POST', '/api/me/sign-ins/end', {}, ended.session)
+    for (const token of [tokens.removed, tokens.ended]) await refusedEverywhere(token)
+    for (const url of [world.here, world.there]) {
+      await until(async () => (await call(url, tokens.viewer)).status === 403)
+      expect({
+        nobody: await statuses(url, undefined),
+        member: await statuses(url, tokens.member),
+        admin: await statuses(url, tokens.admin),
+        viewer: await statuses(url, tokens.viewer),
+        removed: await statuses(url, tokens.removed),
+        ended: await statuses(url, tokens.ended),
+        'the management token': await statuses(url, adminToken),
+      }).toEqual({
+        ...{ nobody: [401], member: [200], admin: [200], viewer: [403], removed: [401], ended: [401] },
+        'the management token': [401],
+      })
+    }
+    await must('PUT', '/api/managed-settings', { rules: [] })
+  })
+
+  test('a new password ends the devices of a person on every replica, and one that waits', async () => {
+    const { session, email } = await person()
+    const tokens = await signInDevice(world.here, session, project)
+    for (const url of [world.here, world.there]) expect((await call(url, tokens.access_token)).status).toBe(200)
+    const { device_code: deviceCode, user_code: code } = await startDevice(world.here)
+    expect((await decide('approve', session, code)).status).toBe(204)
+    const { data } = await must('GET', `/api/members?workspace_id=${workspace}&limit=200`)
+    const { id } = (data as { id: string; email: string }[]).find((member) => member.email === email) ?? {}
+    const { url: link } = await must('POST', `/api/members/${id}/reset-link`, {})
+    expect((await call(world.there, tokens.access_token)).status).toBe(200)
+    const after = await acceptInvitation(world.there, link)
+    await refusedEverywhere(tokens.access_token)
+    expect(errorOf(await refresh(world.here, tokens.refresh_token))).toBe('400 invalid_grant')
+    expect(errorOf(await pollDevice(world.there, deviceCode))).toBe('400 access_denied')
+    // So does one's own change.
+    const next = await signInDevice(world.here, after, project)
+    expect((await call(world.there, next.access_token)).status).toBe(200)
+    const change = { current: 'correct horse battery', password: 'staple correct horse' }
+    expect((await manage('POST', '/api/me/password', change, after)).status).toBe(204)
+    await refusedEverywhere(next.access_token)
+  })
+
+  test('the protocol of Claude Code’s own gateway: parameters, conditions and errors it names', async () => {
+    const { session } = await person()
+    // Unknown parameters are ignored (RFC 6749, section 3.2), and neither `client_id` nor `surface` is required.
+    const bare = await postForm(world.here, '/oauth/device_authorization', { newest: '1', scope: 'openid' })
+    expect(bare.status).toBe(200)
+    expect((await decide('approve', session, bare.body.user_code)).status).toBe(204)
+    const { status, body: tokens } = await postForm(world.there, '/oauth/token', {
+      ...{ grant_type: 'urn:ietf:params:oauth:grant-type:device_code', device_code: bare.body.device_code },
+      newest: '1',
+    })
+    expect([status, tokens.token_type]).toEqual([200, 'Bearer'])
+    const headers = { authorization: `Bearer ${tokens.access_token}` }
+    // A question without an answer that it could have: as if it were not sent.
+    const asked = () =>
+      fetch(`${world.there}/managed/settings`, { headers: { ...headers, 'if-none-match': '*' } }).then(
+        (response) => response.status,
+      )
+    expect(await asked()).toBe(404)
+    await must('PUT', '/api/managed-settings', { rules: [{ settings: {} }] })
+    expect(await asked()).toBe(200)
+    await must('PUT', '/api/managed-settings', { rules: [] })
+    const [error, ...rest] = await Promise.all(
+      [tokens.access_token.slice(0, -1), 'x'].map((token) => call(world.here, token)),
+    )
+    for (const reply of [error, ...rest]) {
+      expect([reply?.status, reply?.headers.get('x-should-retry')]).toEqual([401, 'false'])
+    }
+    const hint = { token: tokens.refresh_token, token_type_hint: 'unheard_of' }
+    expect((await postForm(world.there, '/oauth/revoke', hint)).status).toBe(200)
+    await refusedEverywhere(tokens.access_token)
+  })
+
   test('bad forms get the protocol’s error', async () => {
     const wrong = async (path: string, form: Headers, headers: Headers = {}) =>
       errorOf(await postForm(world.here, path, form, headers))

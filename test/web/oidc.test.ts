@@ -407,7 +407,7 @@ forEachEngine((engine) => {
       expect([place, await left(person)]).toEqual([place, reason === undefined ? all : none])
       expect(ended.slice(before)).toEqual(reason === undefined ? [] : [key])
       expect(await audited(person)).toEqual(
-        reason === undefined ? [] : [['person.end_access', { reason, ...all, roles: 0 }]],
+        reason === undefined ? [] : [['person.end_access', { reason, ...all, devices: 0, roles: 0 }]],
       )
       // The role is from an invitation, and waits for the person to be let in again.
       expect(await grants(person)).toEqual([{ workspaceId, role: 'admin' }])
@@ -429,7 +429,7 @@ forEachEngine((engine) => {
     await invite('liv@example.com', 'member')
     provider.account = { sub: 'liv', email: 'liv@example.com', email_verified: true, groups: ['staff', 'ops'] }
     const person = (await signIn(oidc)) as PersonId
-    await database.transaction((sql) => setPassword(sql, person, 'a hash'))
+    await database.transaction((sql) => setPassword(sql, person, 'a hash', Date.now()))
     await give(person)
     expect(await left(person)).toEqual({ sessions: 1, tokens: 1, keys: 1 })
     provider.account = { ...provider.account, groups: ['ops'] }

@@ -43,7 +43,7 @@ export function peopleHandlers(deps: RouteDependencies) {
 }
 
 /** About the caller. */
-function ownHandlers({ database, passwords, signIns, createSignInLink, adminToken }: RouteDependencies) {
+function ownHandlers({ database, invalidate, passwords, signIns, createSignInLink, adminToken }: RouteDependencies) {
   return {
     async getMe({ reach: { principal } }) {
       const { kind, personId, isOperator, grants } = principal
@@ -85,9 +85,10 @@ function ownHandlers({ database, passwords, signIns, createSignInLink, adminToke
       attempt.forgive()
       const hash = await passwords.hash(password, personId)
       await database.transaction(async (sql) => {
-        await setPassword(sql, personId, hash)
+        await setPassword(sql, personId, hash, act.at)
         await appendAudit(sql, { ...act, action: 'person.password', object: personId })
       })
+      invalidate(personId)
     },
     endSessions: {
       async write(sql, { act, reach: { principal } }) {

@@ -156,7 +156,7 @@ function PasswordDialog() {
     <FormDialog
       title="Change password"
       label="Change password"
-      intro="All your sessions end, including this one. Sign in again with the new password."
+      intro="All your sessions end, including this one, and you are signed out on all devices. Sign in again with the new password."
       rows={[
         {
           name: 'current',
