@@ -95,7 +95,7 @@ export const clients: readonly Client[] = [
     },
     lines: [
       'Restart claude; /status shows the address and the model.',
-      'If you are logged in to an account, /logout first: a saved login can take precedence over the key.',
+      'If you are logged in to an account, /logout first: a saved login can take precedence.',
     ],
   },
   {
