@@ -203,11 +203,12 @@ async function listPages(read: (path: string) => Promise<any>, tenant: Tenant | 
     projectId,
     keyId,
     requestId: request,
+    batchId: '',
     topUpId: topUp,
     month,
     newWorkspaceId: workspaceId,
   }
-  const left = ['first-run', 'sign-in', 'not-found']
+  const left = ['first-run', 'sign-in', 'not-found', 'batch', 'batches']
   const pages = allPages(things)
     .filter(({ name, needsAccount }) => !needsAccount && !left.includes(name) && !name.startsWith('docs'))
     .map((page) => (page.name === 'provider' ? { ...page, path: page.path.replace('sandbox', 'acme') } : page))

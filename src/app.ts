@@ -1,5 +1,5 @@
 // The only place where things are constructed and wired. Each part is a file in app/ and gets the ones before it:
-// storage → auth (keys, limits) → pipeline (requests) → alerts → admin (management API, pages, payments) → batches → the HTTP
+// storage → auth (keys, limits) → pipeline (requests) → alerts → batches → admin (management API, pages, payments) → the HTTP
 // server.
 
 import { type Admin, createAdmin, publicUrlOf } from './app/admin.ts'
@@ -136,17 +136,19 @@ async function start(deps: AppDependencies): Promise<App> {
   const { catalog, health } = pipeline
   catalogLoaded.resolve(catalog)
   const alerts = createAlerts({ ...base, storage, health, catalog, address: () => publicUrlOf(source.current) })
-  const { stripeUrl } = deps
-  admin = createAdmin({ ...base, storage, auth, pipeline, alerts, addressOf, forwardedProtoOf, onDefect, stripeUrl })
-  const { web, sessions, close: closeAdmin } = admin
-
   const shutdown: { phase: Shutdown['phase'] } = { phase: 'serving' }
   const limits = connectionLimits()
   const bodiesMemory = memoryLimit() * bodiesShare
   const shedding = createShedding({ clock: deps.loopClock, random: randomUnit, runningMax: limits.requestsMax })
   const { database } = storage
   const isBusy = shedding.isStrained
-  const batches = createBatches({ ...base, storage, auth, pipeline, isBusy, forwardedProtoOf })
+  const batches = createBatches({ ...base, storage, auth, pipeline, alerts, isBusy, forwardedProtoOf })
+  admin = createAdmin({
+    ...{ ...base, storage, auth, pipeline, alerts, batches: batches.managed, addressOf, forwardedProtoOf, onDefect },
+    stripeUrl: deps.stripeUrl,
+  })
+  const { web, sessions, close: closeAdmin } = admin
+
   const serve = createRoutes({
     ...base,
     auth,

@@ -120,6 +120,12 @@ export const endpoints = {
   getUsage: ['GET', '/api/usage', readersAndOwners],
   estimateReport: ['GET', '/api/usage/estimate', readersAndOwners],
 
+  listBatches: ['GET', '/api/batches', readersAndOwners],
+  getBatch: ['GET', '/api/batches/{id}', readersAndOwners],
+  cancelBatch: ['POST', '/api/batches/{id}/cancel', adminsAndOwners],
+  // What models answered, which viewers do not see elsewhere.
+  exportBatch: ['GET', '/api/batches/{id}/results', adminsAndOwners],
+
   // What the operator pays.
   runReconciliation: ['POST', '/api/reconciliations', operators],
   exportReconciliation: ['GET', '/api/reconciliations/export', operators],

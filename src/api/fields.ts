@@ -2,9 +2,8 @@
 // Which names, allowlists and limits are allowed is decided in tenancy, once for the configuration file and the API.
 
 import { z } from 'zod'
-import { isId } from '../kernel/ids.ts'
 import { type Nano, parseUsd } from '../kernel/money.ts'
-import { type IdKind, type IdOf, idPrefixes } from './operation.ts'
+import { type IdKind, type IdOf, idPrefixes, isIdOf } from './operation.ts'
 
 /** The message of a failed check: what the field must be, or that it is missing. */
 export function must(what: string) {
@@ -19,7 +18,7 @@ export function idField<Kind extends IdKind>(kind: Kind) {
   const expected = must(`the id of a ${kind} (${idPrefixes[kind]}_…)`)
   return z
     .string(expected)
-    .refine((text) => isId(idPrefixes[kind], text), expected)
+    .refine((text) => isIdOf(kind, text), expected)
     .transform((text) => text as IdOf[Kind])
 }
 

@@ -3,6 +3,7 @@
 import { z } from 'zod'
 import { modelEntrySchema } from '../catalog/entry.ts'
 import { alertRuleSchema } from './alerts.ts'
+import { batchSchema } from './batches.ts'
 import { catalogModelSchema, catalogPriceSchema, priceListSchema } from './catalog.ts'
 import { limitsField } from './fields.ts'
 import { groupSchema } from './groups.ts'
@@ -55,6 +56,7 @@ const named: Readonly<Record<string, z.ZodType>> = {
   AuditEntry: auditSchema,
   Request: requestSchema,
   ExplainedRequest: explainedRequestSchema,
+  Batch: batchSchema,
   CatalogModel: catalogModelSchema,
   CatalogPrice: catalogPriceSchema,
   PriceList: priceListSchema,

@@ -2,6 +2,7 @@
 // console all read these rows, so they cannot disagree. How an operation is served is in src/http/management.
 
 import { z } from 'zod'
+import { isId } from '../kernel/ids.ts'
 import type { endpoints, Method, OperationName } from './endpoints.ts'
 
 /** By what a path has before `{id}`: the kind of object, and the prefix of its ids. */
@@ -20,6 +21,8 @@ const idsInPaths = {
   'me/sessions': ['session', 'ses'],
   'sign-ins': ['device', 'sgn'],
   payments: ['payment', 'pay'],
+  // Those that were created with Anthropic's API have another prefix.
+  batches: ['batch', 'batch', 'msgbatch'],
 } as const
 
 type IdsInPaths = typeof idsInPaths
@@ -29,9 +32,17 @@ type IdRow = IdsInPaths[keyof IdsInPaths]
 export type IdKind = IdRow[0]
 
 type IdPrefixes = { readonly [Row in IdRow as Row[0]]: Row[1] }
+/** The usual prefix of each kind. */
 export const idPrefixes = Object.fromEntries(Object.values(idsInPaths)) as unknown as IdPrefixes
 
-export type IdOf = { readonly [Kind in IdKind]: `${IdPrefixes[Kind]}_${string}` }
+/** Whether it has the form of an id of this kind, not whether it exists. */
+export function isIdOf<Kind extends IdKind>(kind: Kind, text: string): text is IdOf[Kind] {
+  return Object.values(idsInPaths).some(([of, ...prefixes]) => of === kind && prefixes.some((one) => isId(one, text)))
+}
+
+export type IdOf = {
+  readonly [Row in IdRow as Row[0]]: `${Row extends readonly [string, ...infer Prefixes extends string[]] ? Prefixes[number] : never}_${string}`
+}
 
 type KindIn<Path> = Path extends `/api/${infer Before extends keyof IdsInPaths}/{id}${string}`
   ? IdsInPaths[Before][0]

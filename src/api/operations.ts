@@ -2,6 +2,7 @@
 // and a handler in src/http/management; a test names the documents that lack it.
 
 import { alertOperations } from './alerts.ts'
+import { batchOperations } from './batches.ts'
 import { billOperations } from './bills.ts'
 import { catalogOperations } from './catalog.ts'
 import { endpoints, type OperationName } from './endpoints.ts'
@@ -28,6 +29,7 @@ const definitions = {
   ...providerOperations,
   ...catalogOperations,
   ...requestOperations,
+  ...batchOperations,
   ...billOperations,
   ...alertOperations,
   ...peopleOperations,

@@ -177,6 +177,7 @@ const usageFilters = {
 const requestFilters = {
   ...usageFilters,
   provider: z.string().min(1).max(300).optional().describe('Only requests whose last attempt was at this provider.'),
+  batch_id: idField('batch').optional().describe('Only the lines of this batch.'),
   cause: z
     .string()
     .min(1)

@@ -6,6 +6,7 @@ import { readPriceHistory } from '../catalog/price-versions.ts'
 import { openaiChat } from '../dialects/openai-chat/index.ts'
 import { dialects } from '../dialects/registry.ts'
 import { createTokenCheck } from '../http/management/authorize.ts'
+import type { RouteDependencies } from '../http/management/dependencies.ts'
 import { createRequestReader } from '../http/management/requests.ts'
 import { createManagementApi } from '../http/management/serve.ts'
 import { createStripePayments, type StripePayments } from '../http/payments/stripe.ts'
@@ -63,6 +64,7 @@ interface AdminDependencies extends Base {
   readonly auth: Auth
   readonly pipeline: Pipeline
   readonly alerts: Alerts
+  readonly batches: RouteDependencies['batches']
   addressOf(request: ClientRequest): string | undefined
   forwardedProtoOf(request: ClientRequest): string | undefined
   onDefect(error: unknown, id: RequestId): Failure
@@ -158,6 +160,7 @@ export function createAdmin(deps: AdminDependencies) {
     catalog: (options) => catalogItems(catalog.current, health, options),
     catalogIsPublic: () => source.current.catalogIsPublic,
     budget,
+    batches: deps.batches,
     bills: { sources: () => source.current.bills },
     webhooks: deps.alerts.webhooks,
     mailPolicy: deps.alerts.mailPolicy,

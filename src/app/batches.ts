@@ -9,6 +9,7 @@ import type { KeyId } from '../kernel/ids.ts'
 import { isStoreUnavailable } from '../store/sql-error.ts'
 import { createBatchFiles } from '../tenancy/batch-files.ts'
 import { createBatchStore } from '../tenancy/batches.ts'
+import type { Alerts } from './alerts.ts'
 import type { Auth } from './auth.ts'
 import { type Base, errorFields, type Storage } from './open-storage.ts'
 import type { Pipeline } from './pipeline.ts'
@@ -17,12 +18,13 @@ interface BatchesDependencies extends Base {
   readonly storage: Storage
   readonly auth: Auth
   readonly pipeline: Pipeline
+  readonly alerts: Alerts
   /** Whether the gateway is so busy that other requests would wait for lines of batches. */
   isBusy(): boolean
   forwardedProtoOf: BatchRouteDependencies['forwardedProtoOf']
 }
 
-export function createBatches({ storage, auth, pipeline, source, clock, log, ...deps }: BatchesDependencies) {
+export function createBatches({ storage, auth, pipeline, alerts, source, clock, log, ...deps }: BatchesDependencies) {
   const { database } = storage
   const files = createBatchFiles({ database, clock, keys: auth.keyRing })
   const store = createBatchStore({ database, keys: auth.keyRing })
@@ -35,6 +37,7 @@ export function createBatches({ storage, auth, pipeline, source, clock, log, ...
       authenticate: (headers) => auth.authenticateKey(headers.get(payerHeader) as KeyId),
       idempotencyKeys: lineKeys.keys,
     }),
+    raising: alerts.raising,
     isEnabled: () => source.current.batches.enabled,
     onFault(error) {
       if (!isStoreUnavailable(error)) log.warn('a batch was interrupted; it goes on shortly', errorFields(error))
@@ -47,5 +50,7 @@ export function createBatches({ storage, auth, pipeline, source, clock, log, ...
     forwardedProtoOf: deps.forwardedProtoOf,
     onReadFault: (error) => log.warn('the results of a batch could not be read', errorFields(error)),
   }
-  return { route, close: runner.close }
+  /** What the management API does with them. */
+  const managed = { ...store, cancel: runner.cancel }
+  return { route, managed, close: runner.close }
 }

@@ -1,22 +1,24 @@
 // Runs the lines of one batch that this process has claimed, and ends the batch. A line that is refused for now is tried again:
 // what the wallet or a limit refuses makes the whole batch wait, what no provider answers waits by itself.
 
+import { type NewAlert, type Raising, raiseAlert } from '../alerts/alerts.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { createId, type RequestId } from '../kernel/ids.ts'
-import { parseUsd, zeroNano } from '../kernel/money.ts'
+import { formatUsd, parseUsd, zeroNano } from '../kernel/money.ts'
 import type { Answer } from '../pipeline/answer.ts'
 import type { RunRequest } from '../pipeline/run.ts'
 import { type BatchFiles, dayMs, expireInput, insertResultFile } from '../tenancy/batch-files.ts'
-import type {
-  Batch,
-  BatchError,
-  BatchOutcome,
-  BatchStore,
-  Claim,
-  KeptLine,
-  LineFigures,
-  LineOutcome,
-  NewLine,
+import {
+  type Batch,
+  type BatchError,
+  type BatchOutcome,
+  type BatchStore,
+  type Claim,
+  type KeptLine,
+  type LineFigures,
+  type LineOutcome,
+  type NewLine,
+  statusOf,
 } from '../tenancy/batches.ts'
 import { type BatchKind, kindOf } from './kinds.ts'
 import type { LineKeys, RunningLine } from './line-keys.ts'
@@ -32,6 +34,8 @@ export interface RunBatchDependencies {
   readonly lineKeys: LineKeys
   readonly slots: Slots
   readonly clock: Clock
+  /** Who is told that a batch has ended. */
+  raising(): Raising
   /** By the operation of the line. */
   readonly run: Readonly<Record<BatchKind['operation'], RunRequest>>
 }
@@ -256,6 +260,7 @@ export class BatchRun {
       if (end.errorFileId)
         await insertResultFile(sql, batch, { id: end.errorFileId, hasAnswers: false, bytes: errors, end })
       await expireInput(sql, batch.inputFileId, now)
+      await raiseAlert(sql, endedAlert(batch), this.deps.raising())
     })
   }
 
@@ -277,6 +282,16 @@ export class BatchRun {
     }
     await this.#writer.flush()
   }
+}
+
+/** For webhooks. */
+function endedAlert(batch: Batch): NewAlert {
+  const { id, workspaceId, total, succeeded, errored, cancelled, expired } = batch
+  const [status, cost] = [statusOf(batch), formatUsd(batch.cost)]
+  const message = `Batch ${id} has ended (${status}): ${succeeded} of ${total} lines have an answer. It cost $${cost}.`
+  const files = { output_file_id: batch.outputFileId ?? null, error_file_id: batch.errorFileId ?? null }
+  const data = { batch_id: id, status, total, succeeded, errored, cancelled, expired, cost, ...files }
+  return { crossing: `batch:${id}`, kind: 'batch.ended', workspaceId, message, data }
 }
 
 /** As the surface reports them. */

@@ -5,6 +5,7 @@ import type { Clock } from '../kernel/clock.ts'
 import { createId } from '../kernel/ids.ts'
 import { createRounds, type Every } from '../kernel/timers.ts'
 import { type Database, storeNow } from '../store/database.ts'
+import type { Batch } from '../tenancy/batches.ts'
 import { BatchRun, type RunBatchDependencies } from './run-batch.ts'
 
 export interface BatchRunnerOptions extends RunBatchDependencies {
@@ -72,11 +73,19 @@ export function startBatchRunner(options: BatchRunnerOptions) {
     await claim(now)
   })
 
+  /** Looks for new batches now, and at what callers want of the running ones. */
+  async function wake(): Promise<void> {
+    renewedMs = Number.NEGATIVE_INFINITY
+    await rounds.run()
+  }
+
   return {
-    /** Looks for new batches now, and at what callers want of the running ones. */
-    async wake(): Promise<void> {
-      renewedMs = Number.NEGATIVE_INFINITY
-      await rounds.run()
+    wake,
+    /** Returns the batch as it is then. No line is started here any more; on other replicas within seconds. */
+    async cancel(batch: Batch): Promise<Batch> {
+      await store.cancel(batch.workspaceId, batch.id, clock.now())
+      await wake()
+      return (await store.find(batch.workspaceId, batch.id)) ?? batch
     },
     /** Starts no further line; the running ones are finished, and other processes go on. */
     async close(): Promise<void> {

@@ -127,7 +127,7 @@ function tokenMissing(tokenAbsence: string): Refusal {
   return new Refusal(exitCodes.unauthorized, message, 'TOLLGATE_ADMIN_TOKEN=… , or TOLLGATE_DATA=FOLDER of the gateway')
 }
 
-function readAnswer(response: Response, text: string, url: string, typed: TypedNames = {}): unknown {
+export function readAnswer(response: Response, text: string, url: string, typed: TypedNames = {}): unknown {
   const json = text === '' ? undefined : parseJson(text)
   const isObject = typeof json === 'object' && json !== null
   if (response.ok && (isObject || text === '')) return json
@@ -168,7 +168,7 @@ function attemptFor(status: number): string | undefined {
   return undefined
 }
 
-function unreachable(url: string, thrown: unknown): Refusal {
+export function unreachable(url: string, thrown: unknown): Refusal {
   if (thrown instanceof Refusal) return thrown
   const isLate = thrown instanceof Error && thrown.name === 'TimeoutError'
   const what = isLate ? `no answer from ${url} within ${timeoutMs / 1000} s.` : `nothing answers at ${url}.`

@@ -31,6 +31,7 @@ Usage
   tollgate prices         change prices while running: set, update from a list, reset, history
   tollgate price-lists    what some workspaces pay instead: list, show, set, delete
   tollgate requests       list requests, live with --follow; show one
+  tollgate batches        list batches, show one with its progress; create, cancel, print results
   tollgate usage          tokens and cost by day, model or project, as CSV
   tollgate statements     what a workspace spent in a month, line by line: show, export
   tollgate explain ID     one charge in detail, to the nano-dollar

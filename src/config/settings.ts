@@ -426,7 +426,12 @@ export const sections = {
           .int()
           .min(1024)
           .max(2 ** 30),
-        { member: 'fileBytesMax', default: 200 * 2 ** 20, unit: 'bytes', help: 'largest file of a batch' },
+        {
+          member: 'fileBytesMax',
+          default: 200 * 2 ** 20,
+          unit: 'bytes',
+          help: "largest file of a batch; a quarter more with Anthropic's API",
+        },
       ),
       lines_max: setting(z.int().min(1).max(1_000_000), {
         member: 'linesMax',

@@ -1,4 +1,4 @@
-/** The kinds of alerts. `test` is sent on request. */
+/** The kinds of alerts. `test` is sent on request; `batch.ended` is for programs that wait for it. */
 export const alertKinds = [
   'balance.low',
   'limit.reached',
@@ -9,11 +9,12 @@ export const alertKinds = [
   'bill.differs',
   'topup.failed',
   'plan.unpaid',
+  'batch.ended',
   'test',
 ] as const
 export type AlertKind = (typeof alertKinds)[number]
 
-/** What rules watch. A rule for `provider.down` also sends `provider.up`; a `test` needs no rule. */
+/** What rules watch. A rule for `provider.down` also sends `provider.up`; a `test` and `batch.ended` need no rule. */
 export const ruleKinds = [
   'balance.low',
   'limit.reached',
@@ -39,7 +40,8 @@ export const workspaceRuleKinds: ReadonlySet<RuleKind> = new Set([
 
 /** undefined = it is sent without a rule. */
 export function ruleKindOf(kind: AlertKind): RuleKind | undefined {
-  return kind === 'test' ? undefined : kind === 'provider.up' ? 'provider.down' : kind
+  if (kind === 'test' || kind === 'batch.ended') return undefined
+  return kind === 'provider.up' ? 'provider.down' : kind
 }
 
 export const webhookFormats = ['standard', 'slack'] as const

@@ -3,7 +3,7 @@
 // noticed.
 
 import type { AttributionFilters } from '../kernel/attribution.ts'
-import { firstIdAt, type KeyId, type ProjectId, type WorkspaceId } from '../kernel/ids.ts'
+import { type BatchId, firstIdAt, type KeyId, type ProjectId, type WorkspaceId } from '../kernel/ids.ts'
 import { yieldToEventLoop } from '../kernel/timers.ts'
 import type { Database } from '../store/database.ts'
 import { templateOf } from '../store/insert-rows.ts'
@@ -18,6 +18,8 @@ export interface RequestFilters extends AttributionFilters {
   readonly keyIds?: readonly KeyId[]
   readonly model?: string
   readonly provider?: string
+  /** Only the lines of this batch. */
+  readonly batchId?: BatchId
   /** `failed`: with a code, also of a failure inside a stream. */
   readonly outcome?: 'ok' | 'failed'
   /** A value of `causeColumn`. */
@@ -70,6 +72,7 @@ type FilterName = Exclude<keyof RequestFilters, 'workspaceId'>
 const seriesOfFilter: Readonly<Record<FilterName, Series | undefined>> = {
   ...{ model: 'model', projectId: 'project', keyId: 'key', keyIds: 'key', provider: 'route' },
   ...{ cause: 'cause', outcome: 'cause', agent: 'agent', session: 'session', endUser: undefined, tag: undefined },
+  batchId: undefined,
 }
 const filterNames = Object.keys(seriesOfFilter) as readonly FilterName[]
 
@@ -320,7 +323,8 @@ const marginMs = 60_000
 
 /** `isSearched`: the rows are found by something else, so no index of these columns may be used. */
 export function conditionsOf(query: RequestFilters, isSearched = false): readonly Piece[] {
-  const { workspaceId, projectId, keyId, model, provider, session, agent, endUser, tag, outcome, cause } = query
+  const { workspaceId, projectId, keyId, model, provider, session, agent, batchId, endUser, tag, outcome, cause } =
+    query
   const equal = Object.entries({
     workspace_id: workspaceId,
     key_id: keyId,
@@ -329,6 +333,7 @@ export function conditionsOf(query: RequestFilters, isSearched = false): readonl
     provider,
     session,
     agent,
+    batch_id: batchId,
     [causeColumn]: cause,
   }).flatMap(([column, value]): Piece[] =>
     value === undefined ? [] : [[`${column}${isSearched ? " || ''" : ''} = ?`, value]],
@@ -349,7 +354,7 @@ export function isFailedOnly({ outcome, cause }: RequestFilters): boolean {
 
 /** The part of a filter that an index with the id has. */
 function indexedPart(filters: Omit<RequestFilters, 'keyIds'>): RequestFilters {
-  const indexed = (['keyId', 'workspaceId', 'model'] as const).find((name) => filters[name] !== undefined)
+  const indexed = (['batchId', 'keyId', 'workspaceId', 'model'] as const).find((name) => filters[name] !== undefined)
   return { ...(indexed && { [indexed]: filters[indexed] }), ...(isFailedOnly(filters) && { outcome: 'failed' }) }
 }
 

@@ -159,7 +159,7 @@ async function findOfKeys(sql: Sql, keyIds: readonly KeyId[], query: RequestQuer
 }
 
 /** Each has an index together with the id. The first one in a query uses its index; the database tests the rows for the others. */
-const indexedColumns = { key_id: 'keyId', model: 'model', workspace_id: 'workspaceId' } as const
+const indexedColumns = { batch_id: 'batchId', key_id: 'keyId', model: 'model', workspace_id: 'workspaceId' } as const
 type IndexedColumn = keyof typeof indexedColumns
 /** How many rows are tested at once: few first, because most filters find a page soon. */
 const portions = { first: 200n, next: 2_000n } as const

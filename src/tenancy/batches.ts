@@ -3,11 +3,13 @@
 // and only an answer that was kept is charged. So a line is charged once, also if two processes take themselves for the owner.
 
 import { gunzipSync, gzipSync } from 'node:zlib'
-import type { BatchId, FileId, KeyId, ProjectId, RequestId, WorkspaceId } from '../kernel/ids.ts'
+import type { BatchStatus } from '../kernel/batch.ts'
+import type { BatchId, FileId, KeyId, PersonId, ProjectId, RequestId, WorkspaceId } from '../kernel/ids.ts'
 import type { Nano } from '../kernel/money.ts'
 import { amount, count, type ItemIn, json, optional, rowFormat, text, time } from '../store/columns.ts'
 import type { Database } from '../store/database.ts'
 import { type Sql, timeToSql } from '../store/sql.ts'
+import type { Page, PageQuery } from './management.ts'
 import { type Binding, type KeyRing, openBytes, rewrapKey, sealBytes, type WrappingKey } from './sealing.ts'
 
 export type BatchSurface = 'chat' | 'messages'
@@ -58,6 +60,14 @@ export const batchRow = rowFormat({
 })
 
 export type Batch = ItemIn<typeof batchRow>
+
+/** OpenAI's `validating` is not among them: every line is checked before the answer to the call that creates a batch. */
+export function statusOf({ state, outcome = 'completed', cancelledAt }: Batch): BatchStatus {
+  if (state === 'running') return cancelledAt === undefined ? 'in_progress' : 'cancelling'
+  const shown = outcome === 'key_refused' ? 'cancelled' : outcome
+  if (state === 'ended') return shown
+  return shown === 'cancelled' ? 'cancelling' : 'finalizing'
+}
 
 /** The answer to a line, as it is stored. */
 export interface LineResult {
@@ -122,6 +132,10 @@ export function createBatchStore({ database, keys }: BatchStoreOptions) {
 
   return {
     find,
+    /** Of any workspace. */
+    async findAny(id: BatchId): Promise<Batch | undefined> {
+      return batchRow.first(await database.sql`SELECT * FROM batches WHERE id = ${id}`)
+    },
     async create(batch: Batch): Promise<void> {
       await database.transaction((sql) => sql`INSERT INTO batches ${sql([batchRow.write(batch)])}`)
     },
@@ -141,6 +155,19 @@ export function createBatchStore({ database, keys }: BatchStoreOptions) {
       const rows = await sql`SELECT * FROM batches WHERE workspace_id = ${workspaceId} AND surface = ${surface}
         AND id > ${before} ORDER BY id LIMIT ${most}`
       return batchRow.all(rows).reverse()
+    },
+    /** Of any workspace, newest first. */
+    async page({ workspaceId, ownerId, state, limit, cursor = '' }: BatchQuery): Promise<Page<Batch>> {
+      const [workspace, owner] = [workspaceId ?? '', ownerId ?? '']
+      const [, at = '9'.repeat(15), id = 'z'] = /^(\d{1,15})\.(\w{1,64})$/.exec(cursor) ?? []
+      const ended = state === undefined ? 2n : state === 'ended' ? 1n : 0n
+      const rows = await database.sql`SELECT b.* FROM batches b LEFT JOIN api_keys k ON k.id = b.key_id
+        WHERE ${workspace} IN ('', b.workspace_id) AND ${owner} IN ('', k.owner_id)
+          AND ${ended} IN (2, CASE WHEN b.state = 'ended' THEN 1 ELSE 0 END) AND (b.created_at, b.id) < (${BigInt(at)}, ${id})
+        ORDER BY b.created_at DESC, b.id DESC LIMIT ${BigInt(limit + 1)}`
+      const items = batchRow.all(rows.slice(0, limit))
+      const last = rows.length > limit ? items.at(-1) : undefined
+      return { items, nextCursor: last && `${timeToSql(last.createdAt)}.${last.id}` }
     },
     /** No further line is started. Does nothing to one that is stopped already. */
     async cancel(workspaceId: WorkspaceId, id: string, now: number): Promise<void> {
@@ -325,6 +352,13 @@ interface StoredLine {
   readonly line: bigint
   readonly outcome: LineOutcome
   readonly request_id: RequestId | null
+}
+
+export interface BatchQuery extends PageQuery {
+  readonly workspaceId?: WorkspaceId | undefined
+  /** Only those that were created with keys of this person. */
+  readonly ownerId?: PersonId | undefined
+  readonly state?: 'running' | 'ended' | undefined
 }
 
 export interface Claim {

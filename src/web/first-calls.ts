@@ -54,6 +54,7 @@ export const billsQuery = (range: string, now: number) => {
 
 export const alertsListed = 50
 export const auditListed = 50
+export const batchesListed = 50
 
 /** Without a workspace: those of the installation. */
 export const rulesQuery = (workspaceId: string | undefined) => ({
@@ -92,6 +93,11 @@ const bySection: { readonly [Name in SectionName]?: (place: FirstPlace) => reado
       pathOf('getRequestFacets', { query: period }),
     ]
   },
+  batches: ({ subject, workspaceId: workspace_id }) => [
+    subject === ''
+      ? pathOf('listBatches', { query: { workspace_id: workspace_id as `ws_${string}`, limit: batchesListed } })
+      : pathOf('getBatch', { id: subject }),
+  ],
   audit: ({ now }) => (now === undefined ? [] : [pathOf('listAudit', { query: { limit: auditListed } })]),
   settings: ({ subject }) => (subject === '' ? [pathOf('getConfig', {})] : [pathOf('getManagedSettings', {})]),
   providers: ({ subject, workspaceId: id }) => [

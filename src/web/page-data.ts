@@ -250,6 +250,7 @@ export interface ConsoleSection {
 export const consoleSections = [
   { name: 'usage', label: 'Usage', icon: 'usage', key: 'o', needs: 'getStats' },
   { name: 'requests', label: 'Requests', icon: 'requests', key: 'r', needs: 'listRequests' },
+  { name: 'batches', label: 'Batches', icon: 'batches', key: 'h', needs: 'listBatches' },
   { name: 'playground', label: 'Playground', icon: 'playground', key: 'p', needs: 'createKey' },
   { name: 'keys', label: 'API keys', icon: 'key', key: 'k', needs: 'listKeys' },
   { name: 'projects', label: 'Projects & limits', icon: 'projects', key: 'j', needs: 'listProjects' },

@@ -1,5 +1,9 @@
 // A gateway with batches, and what tests do with them over HTTP.
 
+import { createId, type KeyId, type ProjectId, type WorkspaceId } from '../../src/kernel/ids.ts'
+import { zeroNano } from '../../src/kernel/money.ts'
+import type { Database } from '../../src/store/database.ts'
+import { type Batch, batchRow } from '../../src/tenancy/batches.ts'
 import type { Gateway } from '../parts/gateway.ts'
 
 export const batchesOn = { TOLLGATE_BATCHES: 'on', TOLLGATE_SECRET: 'p0Xk3vQ9sLr7TzWb2NcYdMfHgJaEiU5o8RtV1xC4' }
@@ -73,4 +77,26 @@ export function linesIn(text: string): any[] {
     .split('\n')
     .filter(Boolean)
     .map((line) => JSON.parse(line))
+}
+
+interface BatchPlace {
+  readonly workspaceId: WorkspaceId
+  readonly projectId: ProjectId
+  readonly keyId: KeyId
+}
+
+/** A batch of ten lines that runs, as its row; for tests that run none. */
+export async function insertBatch(database: Database, place: BatchPlace, facts: Partial<Batch> = {}): Promise<Batch> {
+  const hour = 3_600_000
+  const createdAt = facts.createdAt ?? Date.parse('2027-01-15T08:00:00Z')
+  const batch: Batch = {
+    ...{ id: createId('batch'), surface: 'chat', endpoint: '/v1/chat/completions', inputFileId: createId('file') },
+    ...{ ...place, metadata: undefined, state: 'running', outcome: undefined, errors: undefined, waitsFor: undefined },
+    ...{ total: 10, succeeded: 0, errored: 0, cancelled: 0, expired: 0, cost: zeroNano, estimate: zeroNano },
+    ...{ inputTokens: 0, outputTokens: 0, createdAt, expiresAt: createdAt + 24 * hour, cancelledAt: undefined },
+    ...{ endingAt: undefined, endedAt: undefined, eraseAt: undefined, outputDays: 7 },
+    ...{ outputFileId: undefined, errorFileId: undefined, ...facts },
+  }
+  await database.transaction((sql) => sql`INSERT INTO batches ${sql([batchRow.write(batch)])}`)
+  return batch
 }

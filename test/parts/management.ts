@@ -23,6 +23,7 @@ import { createRequestTail } from '../../src/telemetry/request-tail.ts'
 import { createRouteHistory } from '../../src/telemetry/route-history.ts'
 import { createVerifier } from '../../src/tenancy/api-key.ts'
 import { type Authenticator, createAuthenticator } from '../../src/tenancy/authenticate.ts'
+import { createBatchStore } from '../../src/tenancy/batches.ts'
 import { noChanges } from '../../src/tenancy/changes.ts'
 import { putCredential } from '../../src/tenancy/credentials.ts'
 import { createUserCodes } from '../../src/tenancy/device-grants.ts'
@@ -37,6 +38,9 @@ import type { TestEngine } from './engines.ts'
 import { serveAnswers } from './http.ts'
 import { openLedger, type TestClock } from './ledger.ts'
 import type { Reply } from './manage.ts'
+
+/** Seals what is stored. */
+const testKeys = createKeyRing({ bytes: Uint8Array.from({ length: 32 }, (_, at) => at), source: 'test' })
 
 export const managementToken = 'token-of-the-operator-0123456789'
 
@@ -116,6 +120,10 @@ export async function openManagement(
         if (id === 'acme') return { verdict: 'accepted', status: 400 }
         throw new Failure('NOT_FOUND', 'There is none.')
       },
+    },
+    batches: {
+      ...createBatchStore({ database, keys: testKeys }),
+      cancel: async (batch) => batch,
     },
     routeHistory: createRouteHistory(database),
     storedResponses: { async *list() {} },
@@ -255,7 +263,6 @@ function membersOf(value: unknown): unknown {
 }
 
 function testCredentials(forgotten: string[]): Credentials {
-  const keys = createKeyRing({ bytes: Uint8Array.from({ length: 32 }, (_, at) => at), source: 'test' })
   return {
     async destinationOf(provider, baseUrl) {
       if (provider !== 'acme') throw new Failure('NOT_FOUND', `There is no provider ${provider}.`)
@@ -265,7 +272,7 @@ function testCredentials(forgotten: string[]): Credentials {
       return { origin: new URL(baseUrl ?? 'https://api.acme.test').origin, baseUrl }
     },
     read: (_provider, text) => readOwnCredential('bearer', text),
-    put: (sql, credential) => putCredential(sql, credential, keys),
+    put: (sql, credential) => putCredential(sql, credential, testKeys),
     forget: (workspaceId) => void forgotten.push(workspaceId),
   }
 }

@@ -62,17 +62,19 @@ const pathWith = ({ path }: ManagedCall, id: string) =>
     .replace('{list}', 'retail')
     .replace('{plan}', 'pro')
 const people = { member: 'mem', invitation: 'inv', token: 'tok', session: 'ses', device: 'sgn' } as const
-const prefixes = { workspace: 'ws', project: 'prj', key: 'key', group: 'grp', request: 'req', ...people } as const
+/** Ids that are not made here: see `isServedHere`. */
+const elsewhere = { ...people, batch: 'batch' } as const
+const prefixes = { workspace: 'ws', project: 'prj', key: 'key', group: 'grp', request: 'req', ...elsewhere } as const
 type Kind = keyof typeof prefixes
 
 /**
- * Payments and webhooks need a network; a stream does not end. People and webhooks are in
+ * Payments and webhooks need a network; a stream does not end. People, webhooks and single batches are in
  * src/http/management/roles.test.ts.
  */
 const isServedHere = ({ path, kind = '' }: ManagedCall) =>
   !/\/(checkouts|auto-topup|refunds|subscription)$/.test(path) &&
   !path.endsWith('/events') &&
-  !(kind in people) &&
+  !(kind in elsewhere) &&
   !/^\/api\/(webhooks|deliveries|alert-rules)/.test(path)
 
 /** The installation has no password, no tokens and no devices; the workspace of the example does not exist. */
@@ -92,7 +94,7 @@ const asInstallation: Readonly<Record<string, number>> = {
 }
 
 /** An id of each kind that exists, with a credential and a logged request behind it. */
-async function freshIds(): Promise<Readonly<Record<Exclude<Kind, keyof typeof people>, string>>> {
+async function freshIds(): Promise<Readonly<Record<Exclude<Kind, keyof typeof elsewhere>, string>>> {
   const { workspaceId, projectId, keyId, key }: Tenant = await tenancy.tenant({ credit: '1' })
   await tenancy.must('PUT', `/api/workspaces/${workspaceId}/credentials/groq`, { api_key: 'gsk-of-the-tenant' })
   const answer = await tenancy.generate(chat, key, 'sandbox/echo')

@@ -4,6 +4,7 @@
 import { afterAll, beforeAll, expect } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { isoTime, systemClock } from '../../src/kernel/clock.ts'
+import { batchesOn, chatLine, createOf } from '../batches/parts.ts'
 import { removeFurtherRows, seriousFaults } from '../parts/axe.ts'
 import {
   browserTest,
@@ -26,7 +27,7 @@ let person: WatchedPage
 let visitor: WatchedPage
 
 beforeAll(async () => {
-  harness = await startConsole()
+  harness = await startConsole({ env: batchesOn })
   const { manage, browser, firstWorkspaceId: workspaceId } = harness
   if (!browser) return
   const { id: newWorkspaceId } = await manage('POST /api/workspaces', { name: 'new' })
@@ -39,8 +40,11 @@ beforeAll(async () => {
   for (let calls = 0; calls < 4; calls++) await harness.call(key.secret, 'a client', 'sandbox/flaky')
   await harness.call(key.secret, 'a client', 'sandbox/down')
   const requestId = await harness.ask('sandbox/flaky', {}, 'a client', key.secret)
+  const lines = ['sandbox/echo', 'sandbox/echo'].map((model, at) => chatLine(`line-${at}`, 'hi', { model }))
+  const { id: batchId } = (await createOf({ url: harness.gateway.url, key: key.secret }, lines)).body
   const month = isoTime(systemClock.now()).slice(0, 7)
-  things = { workspaceId, newWorkspaceId, projectId: project.id, keyId: key.id, requestId, topUpId: topUp.id, month }
+  const made = { projectId: project.id, keyId: key.id, requestId, batchId, topUpId: topUp.id }
+  things = { workspaceId, newWorkspaceId, ...made, month }
   operator = await harness.signIn()
   visitor = await watchPage(await openContext(browser, { reducedMotion: 'reduce' }))
   const invitation = { email: 'ada@example.com', role: 'admin', workspace_id: workspaceId }
@@ -61,7 +65,8 @@ const docsElementsMax = 4_500
 const frames = ['.masthead', '.footer', '.topbar', '.console-menu']
 const framesChecked = new Set<object>()
 const names = allPages({
-  ...{ workspaceId: '', projectId: '', keyId: '', requestId: '', topUpId: '', month: '', newWorkspaceId: '' },
+  ...{ workspaceId: '', projectId: '', keyId: '', requestId: '', batchId: '', topUpId: '', month: '' },
+  newWorkspaceId: '',
 }).map(({ name }) => name)
 
 const sound = { isStill: true, isBounded: true, pixels: 0, tooWide: 0, bubbles: 0 } as const

@@ -18,6 +18,7 @@ export interface ListedThings {
   readonly keyId: string
   /** A request, best one with several attempts. */
   readonly requestId: string
+  readonly batchId: string
   /** A transfer that is a top-up. */
   readonly topUpId: string
   /** `2026-11` */
@@ -30,7 +31,7 @@ const live = '.live .status-ok'
 const table = '.console-page .data-table'
 
 export function allPages(things: ListedThings): readonly ListedPage[] {
-  const { workspaceId, projectId, keyId, requestId, topUpId, month, newWorkspaceId } = things
+  const { workspaceId, projectId, keyId, requestId, batchId, topUpId, month, newWorkspaceId } = things
   const inside = (path: string) => `/console/${workspaceId}/${path}`
   return [
     { name: 'catalog', path: '/', ready: live, isPublic: true },
@@ -56,6 +57,8 @@ export function allPages(things: ListedThings): readonly ListedPage[] {
       ready: '.side-panel .waterfall',
     },
     { name: 'request', path: inside(`requests/${requestId}`), ready: '.waterfall' },
+    { name: 'batches', path: inside('batches'), ready: '.console-page .data-table' },
+    { name: 'batch', path: inside(`batches/${batchId}`), ready: '.facts-grid' },
     { name: 'playground', path: inside('playground?model=sandbox/tools&other=sandbox/think'), ready: '.answers' },
     { name: 'keys', path: inside('keys'), ready: table },
     { name: 'keys-all', path: '/console/all/keys', ready: table },

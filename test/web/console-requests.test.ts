@@ -7,9 +7,10 @@ import { afterAll, expect } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
+import { batchesOn, chatLine, createOf } from '../batches/parts.ts'
 import { act, button, field, startConsole } from './console-harness.ts'
 
-const harness = await startConsole()
+const harness = await startConsole({ env: batchesOn })
 afterAll(() => harness.stop())
 const { test, gateway, manage } = harness
 
@@ -371,4 +372,37 @@ test('audit: entries are filtered by who, action, object and time, and exported 
   await field(page, 'To').fill('2001-01-01T00:00')
   await field(page, 'To').blur()
   await page.waitForSelector('h2:has-text("No matching changes")')
+})
+
+test('keys: batches have progress, results and requests, and are cancelled', async ({ page, key, workspace, go }) => {
+  const as = { url: harness.gateway.url, key: key.secret }
+  const linesOf = (count: number, model: string) =>
+    Array.from({ length: count }, (_, at) => chatLine(`line-${at}`, 'hi', { model }))
+  const list = `${as.url}/console/${workspace.id}/batches`
+  await go(list)
+  await page.waitForSelector('.empty:has-text("No batches")')
+  const { id: slow } = (await createOf(as, linesOf(60, 'sandbox/slow'))).body
+  const { id: quick } = (await createOf(as, linesOf(2, 'sandbox/echo'))).body
+  await go(list)
+  const row = (id: string) => page.locator(`tr[data-row="${id}"]`)
+  await row(slow).locator('text=in progress').waitFor()
+  await row(slow).locator('button:has-text("Cancel")').click()
+  await page.locator('dialog button:has-text("Cancel batch")').click()
+  // Without a reload.
+  await row(slow).locator('text=cancelled').waitFor()
+  await row(slow).locator('text=60 of 60').waitFor()
+  await row(quick).locator('text=completed').waitFor()
+  expect(await row(quick).locator('progress').getAttribute('value')).toBe('1')
+
+  const results = await page.request.get(as.url + (await row(quick).locator('a.button').getAttribute('href')))
+  expect([results.status(), (await results.text()).trim().split('\n').length]).toEqual([200, 2])
+  await row(quick).locator('.row-link').click()
+  await page.waitForSelector(`h1:has-text("${quick}")`)
+  await page.locator('a:has-text("In the request log")').click()
+  await page.waitForSelector(`button:has-text("batch ${quick}")`)
+  await page.locator('tbody tr').nth(1).waitFor()
+  expect(await page.locator('tbody tr').count()).toBe(2)
+  await page.locator('tbody .row-link').first().click()
+  await page.locator(`.facts-grid a:has-text("${quick}")`).click()
+  await page.waitForURL((url) => url.pathname.endsWith(`/batches/${quick}`))
 })

@@ -73,6 +73,7 @@ browserTest(
       ...[
         'Usage',
         'Requests',
+        'Batches',
         'Playground',
         'API keys',
         'Projects & limits',
@@ -116,6 +117,7 @@ browserTest(
     expect(await menuOf(member)).toEqual([
       'Usage',
       'Requests',
+      'Batches',
       'Playground',
       'API keys',
       'Projects & limits',
@@ -157,6 +159,7 @@ browserTest(
     expect(await menuOf(viewer)).toEqual([
       'Usage',
       'Requests',
+      'Batches',
       'API keys',
       'Projects & limits',
       'Billing',
@@ -177,7 +180,15 @@ browserTest(
     await operator.reload()
     await button(operator, 'viewer').click()
     await operator.waitForSelector('text=You are viewing the console as viewer')
-    expect(await menuOf(operator)).toEqual(['Usage', 'Requests', 'API keys', 'Projects & limits', 'Billing', 'Alerts'])
+    expect(await menuOf(operator)).toEqual([
+      'Usage',
+      'Requests',
+      'Batches',
+      'API keys',
+      'Projects & limits',
+      'Billing',
+      'Alerts',
+    ])
     await button(operator, 'Stop').click()
     await operator.waitForSelector('.console-menu a:has-text("Settings")')
 

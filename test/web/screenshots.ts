@@ -6,6 +6,7 @@ import { mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
 import { isoTime, systemClock } from '../../src/kernel/clock.ts'
+import { batchesOn, chatLine, createOf } from '../batches/parts.ts'
 import { openBrowser, openContext, watchPage } from '../parts/browser.ts'
 import { startGateway } from '../parts/gateway.ts'
 import { allPages, type ListedPage, type ListedThings } from './all-pages.ts'
@@ -17,7 +18,7 @@ const clock = { now: () => systemClock.now() - behindMs, monotonicMs: systemCloc
 
 const gateway = await startGateway({
   clock,
-  env: { ANTHROPIC_API_KEY: 'not-a-key-of-anybody-4Qxa', OPENAI_API_KEY: 'not-a-key-of-anybody-Tz81' },
+  env: { ...batchesOn, ANTHROPIC_API_KEY: 'not-a-key-of-anybody-4Qxa', OPENAI_API_KEY: 'not-a-key-of-anybody-Tz81' },
 })
 const token = readFileSync(join(gateway.dataFolder, 'admin-token'), 'utf8').trim()
 const callsMax = 90
@@ -73,13 +74,24 @@ async function makeTraffic(): Promise<ListedThings> {
     })
     if (model === 'flaky' && attempts > 1) flaky = id
   }
+  const lines = questions.map((question, at) => chatLine(`invoice-${at}`, question, { model: 'sandbox/echo' }))
+  const { id: batchId } = (await createOf({ url: gateway.url, key: nightly.secret }, lines)).body
   behindMs = 0
   // A model without traffic, so that no charge depends on it.
   for (const input of ['1.20', '0.90'])
     await manage('PUT', '/api/models/sandbox%2Fslow/price', { input, output: '2.00' })
   const month = isoTime(clock.now()).slice(0, 7)
   return {
-    ...{ workspaceId, newWorkspaceId, projectId: web.id, keyId: ci.id, requestId: flaky, topUpId: topUp.id, month },
+    ...{
+      workspaceId,
+      newWorkspaceId,
+      projectId: web.id,
+      keyId: ci.id,
+      requestId: flaky,
+      batchId,
+      topUpId: topUp.id,
+      month,
+    },
   }
 }
 

@@ -5,6 +5,7 @@ import { completionScript, shells } from '../completion.ts'
 import { usageRefusal } from '../refusal.ts'
 import { alertCommands } from './alerts.ts'
 import { verifyCommands } from './audit.ts'
+import { batchCommands } from './batches.ts'
 import { billCommands } from './bills.ts'
 import { configCommands } from './config.ts'
 import { connectCommand } from './connect.ts'
@@ -49,6 +50,7 @@ export const commands: readonly CommandDefinition[] = [
   ...planCommands,
   ...catalogCommands,
   ...requestCommands,
+  ...batchCommands,
   ...billCommands,
   ...alertCommands,
   ...verifyCommands,

@@ -65,6 +65,7 @@ const listRequests = listCommand({
   operation: 'listRequests',
   options: {
     ...filterOptions,
+    batch: { value: 'ID', help: 'only the lines of this batch', field: 'batch_id' },
     sort: {
       value: 'FIELD',
       help: 'started_at, total_ms, first_event_ms, input_tokens, output_tokens or cost',

@@ -8,7 +8,7 @@ import { Failure, invalidRequest } from '../../kernel/failure.ts'
 import type { Answer } from '../../pipeline/answer.ts'
 import { bodyFailure, type ClientRequest, queryOf } from '../../pipeline/client-request.ts'
 import { type BatchFile, dayMs } from '../../tenancy/batch-files.ts'
-import type { Batch } from '../../tenancy/batches.ts'
+import { type Batch, statusOf } from '../../tenancy/batches.ts'
 import type { Caller } from '../../tenancy/caller.ts'
 import { BodyFault, readBody } from '../../wire/read-body.ts'
 import { jsonAnswer, refuse, wrongMethod } from '../responses.ts'
@@ -22,7 +22,7 @@ import {
   noStore,
   unknownBatch,
 } from './route.ts'
-import { openaiBatch, openaiFile, openaiStatus } from './shapes.ts'
+import { openaiBatch, openaiFile } from './shapes.ts'
 
 const pathForm = /^\/(files|batches)(?:\/([\w-]{1,64})(\/content|\/cancel)?)?$/
 
@@ -51,7 +51,7 @@ export function createOpenaiBatchesRoute(deps: BatchRouteDependencies) {
       if (what === 'files') return await answerFile(deps, caller, { id, part, method })
       const batch = await findBatch(deps, caller, id)
       if (batch instanceof Failure) return batch
-      return part === '/cancel' ? await cancel(deps, caller, batch) : jsonAnswer(openaiBatch(batch), noStore)
+      return part === '/cancel' ? await cancel(deps, batch) : jsonAnswer(openaiBatch(batch), noStore)
     })
   }
 }
@@ -261,11 +261,8 @@ async function findBatch(
   return batch?.surface === 'chat' ? batch : unknownBatch(id)
 }
 
-async function cancel(deps: BatchRouteDependencies, caller: Caller, batch: Batch): Promise<Answer | Failure> {
+async function cancel(deps: BatchRouteDependencies, batch: Batch): Promise<Answer | Failure> {
   if (batch.state === 'ended')
-    return invalidRequest(`The batch has ended (${openaiStatus(batch)}) and cannot be cancelled.`)
-  await deps.store.cancel(caller.workspaceId, batch.id, deps.clock.now())
-  // No line is begun here after the answer; on other replicas within seconds.
-  await deps.runner.wake()
-  return jsonAnswer(openaiBatch((await deps.store.find(caller.workspaceId, batch.id)) ?? batch), noStore)
+    return invalidRequest(`The batch has ended (${statusOf(batch)}) and cannot be cancelled.`)
+  return jsonAnswer(openaiBatch(await deps.runner.cancel(batch)), noStore)
 }

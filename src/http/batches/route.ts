@@ -14,7 +14,7 @@ import { admitCaller, type CallerDependencies } from '../request.ts'
 import { refuse } from '../responses.ts'
 
 export interface BatchRouteDependencies extends CallerDependencies, CreateBatchDependencies {
-  readonly runner: Pick<BatchRunner, 'wake'>
+  readonly runner: Pick<BatchRunner, 'wake' | 'cancel'>
   readonly settings: { readonly current: BatchRouteSettings }
   /** The protocol that the client used, if a trusted proxy says so. */
   forwardedProtoOf(request: ClientRequest): string | undefined

@@ -2,7 +2,7 @@
 
 import { isoTime } from '../../kernel/clock.ts'
 import type { BatchFile } from '../../tenancy/batch-files.ts'
-import type { Batch } from '../../tenancy/batches.ts'
+import { type Batch, statusOf } from '../../tenancy/batches.ts'
 
 const seconds = (epochMs: number | undefined) => (epochMs === undefined ? null : Math.floor(epochMs / 1000))
 
@@ -13,17 +13,9 @@ export function openaiFile({ id, bytes, createdAt, expiresAt, name, purpose }: B
   }
 }
 
-/** `validating` is not among them: every line is checked before the answer to the call that creates a batch. */
-export function openaiStatus({ state, outcome = 'completed', cancelledAt }: Batch): string {
-  if (state === 'running') return cancelledAt === undefined ? 'in_progress' : 'cancelling'
-  const shown = outcome === 'key_refused' ? 'cancelled' : outcome
-  if (state === 'ended') return shown
-  return shown === 'cancelled' ? 'cancelling' : 'finalizing'
-}
-
 export function openaiBatch(batch: Batch): object {
   const { errors, createdAt, expiresAt, endingAt, endedAt, cancelledAt, inputTokens, outputTokens } = batch
-  const status = openaiStatus(batch)
+  const status = statusOf(batch)
   const at = (wanted: string) => (status === wanted ? seconds(endedAt) : null)
   return {
     id: batch.id,

@@ -83,7 +83,7 @@ forEachEngine((engine) => {
     const ids = {
       ...{ workspace: workspace.id, project: project.id, key: key.id, request: createId('req'), ...people },
       ...{ webhook: hook.id, delivery: createId('dlv'), payment: createId('pay'), rule: createId('rul') },
-      group: createId('grp'),
+      ...{ group: createId('grp'), batch: createId('batch') },
     }
     for (const route of routes.filter(({ kind }) => kind !== undefined)) {
       const { kind = 'key', method, path, example } = route

@@ -96,6 +96,9 @@ async function findPlace(sql: Sql, kind: IdKind, id: string): Promise<PlaceRow[]
     case 'request':
       return await sql`SELECT r.workspace_id, k.owner_id FROM requests r LEFT JOIN api_keys k ON k.id = r.key_id
         WHERE r.id = ${id}`
+    case 'batch':
+      return await sql`SELECT b.workspace_id, k.owner_id FROM batches b LEFT JOIN api_keys k ON k.id = b.key_id
+        WHERE b.id = ${id}`
     case 'delivery':
       // By e-mail: to a member of the alert's workspace, or to an address in one of its rules. Others must not see the deliveries to operators.
       return await sql`SELECT COALESCE(w.workspace_id, r.workspace_id, m.workspace_id) AS workspace_id FROM deliveries d

@@ -9,6 +9,7 @@ import type { OfferedModel } from '../../api/projects.ts'
 import type { ProviderDetails, ShownProvider } from '../../api/providers.ts'
 import type { ExplainedRequest, LoggedRequest } from '../../api/requests.ts'
 import type { Setting } from '../../api/system.ts'
+import type { BatchRunner } from '../../batches/runner.ts'
 import type { Model } from '../../catalog/model.ts'
 import type { PriceInForce } from '../../catalog/price-versions.ts'
 import type { Clock } from '../../kernel/clock.ts'
@@ -25,6 +26,7 @@ import type { RequestTail } from '../../telemetry/request-tail.ts'
 import type { RouteHistory } from '../../telemetry/route-history.ts'
 import type { ComputeVerifier } from '../../tenancy/api-key.ts'
 import type { Authenticator } from '../../tenancy/authenticate.ts'
+import type { BatchStore } from '../../tenancy/batches.ts'
 import type { Changes } from '../../tenancy/changes.ts'
 import type { CredentialSummary, NewCredential } from '../../tenancy/credentials.ts'
 import type { Idempotency } from '../../tenancy/idempotency.ts'
@@ -90,6 +92,7 @@ export interface RouteDependencies extends MoveDependencies {
   /** Notifies other replicas of a price when it is committed. */
   readonly changes: Pick<Changes, 'record' | 'tell'>
   readonly requests: RequestLog
+  readonly batches: Pick<BatchStore, 'page' | 'findAny' | 'results'> & Pick<BatchRunner, 'cancel'>
   /** Where the bills of providers are read, by the configuration in effect. */
   readonly bills: { sources(): readonly ConfiguredBill[] }
   /** Checks the addresses of webhooks, and derives their secrets. */

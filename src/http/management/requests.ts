@@ -355,8 +355,9 @@ async function filtersOf({ sql }: Database, query: FilterQuery): Promise<Request
     query.end_user !== undefined && workspaceId !== undefined
       ? await findEndUser(sql, workspaceId, query.end_user)
       : query.end_user
-  const { model, session, agent, tag, outcome, provider, cause } = query
-  return given({ workspaceId, projectId, keyId, model, session, agent, endUser, tag, outcome, provider, cause })
+  const { model, session, agent, tag, outcome, provider, cause, batch_id: batchId } = query
+  const content = { model, session, agent, endUser, tag, batchId }
+  return given({ workspaceId, projectId, keyId, ...content, outcome, provider, cause })
 }
 
 /** The keys a member may see requests of; undefined = all. */
@@ -660,7 +661,7 @@ function createFollowRequests(tail: RequestTail): FollowRequests {
 }
 
 function passes(request: StoredRequest, filters: RequestFilters): boolean {
-  const { workspaceId, projectId, keyId, model, outcome, provider, cause } = filters
+  const { workspaceId, projectId, keyId, model, outcome, provider, cause, batchId } = filters
   return (
     passesAttribution(request, filters) &&
     (workspaceId === undefined || request.workspaceId === workspaceId) &&
@@ -668,6 +669,7 @@ function passes(request: StoredRequest, filters: RequestFilters): boolean {
     (keyId === undefined || request.keyId === keyId) &&
     (model === undefined || request.model === model) &&
     (provider === undefined || request.provider === provider) &&
+    (batchId === undefined || request.batchId === batchId) &&
     (cause === undefined || (causeText(request) ?? 'ok') === cause) &&
     (outcome === undefined || (request.code === undefined) === (outcome === 'ok'))
   )

@@ -2,6 +2,7 @@
 // The expectations are written by hand from the roles in docs/operate/sign-in.md, not read from the table in src/api.
 
 import { expect, test } from 'bun:test'
+import { insertBatch } from '../../../test/batches/parts.ts'
 import { forEachEngine, type TestEngine } from '../../../test/parts/engines.ts'
 import { openManagement, type TestManagement } from '../../../test/parts/management.ts'
 import { endpoints, type OperationName } from '../../api/endpoints.ts'
@@ -114,6 +115,10 @@ const table: Readonly<Record<OperationName, readonly [Row, Row, Row]>> = {
   estimateReport: everyone,
   getRequestFacets: everyone,
   getMargin: operators,
+  listBatches: everyone,
+  getBatch: [all(200), own(200), all(200)],
+  cancelBatch: [all(200), own(200), no],
+  exportBatch: [all(200), own(200), no],
   runReconciliation: operators,
   exportReconciliation: operators,
   getReconciliation: operators,
@@ -249,6 +254,14 @@ async function objectOf(roles: Roles, name: OperationName, column: Column, calle
       return await keyOf(management, place.projectId, owner)
     case 'request':
       return await requestOf(management, place, await keyOf(management, place.projectId, owner))
+    case 'batch': {
+      const { workspaceId, projectId } = place
+      const keyId = await keyOf(management, projectId, owner)
+      // Created with either API.
+      const id = createId(made % 2 === 0 ? 'batch' : 'msgbatch')
+      await insertBatch(management.database, { workspaceId, projectId: projectId as ProjectId, keyId }, { id })
+      return id
+    }
     case 'member': {
       const { personId } = await person('member', place.workspaceId, label)
       const [row] = await management.database.sql<{ id: string }>`SELECT id FROM members WHERE person_id = ${personId}`

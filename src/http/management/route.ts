@@ -3,10 +3,10 @@
 
 import type { AnswerOf } from '../../api/client.ts'
 import type { Method, OperationName } from '../../api/endpoints.ts'
-import { type CheckedBody, type CheckedQuery, type IdFor, idPrefixes, type Operation } from '../../api/operation.ts'
+import { type CheckedBody, type CheckedQuery, type IdFor, isIdOf, type Operation } from '../../api/operation.ts'
 import { type Operations, operations } from '../../api/operations.ts'
 import { Failure } from '../../kernel/failure.ts'
-import { isId, type RequestId } from '../../kernel/ids.ts'
+import type { RequestId } from '../../kernel/ids.ts'
 import { nearestNames } from '../../kernel/nearest.ts'
 import type { EventStream } from '../../pipeline/answer.ts'
 import type { Sql } from '../../store/sql.ts'
@@ -143,7 +143,7 @@ function fits(part: string, sent: string | undefined): boolean {
 }
 
 export function hasIdForm({ route: { kind }, id }: Match): boolean {
-  return kind === undefined || isId(idPrefixes[kind], id)
+  return kind === undefined || isIdOf(kind, id)
 }
 
 function wrongMethod(method: string, served: readonly Method[]): Failure {

@@ -18,6 +18,7 @@ import { checkSignInTime, reachOf } from './access.ts'
 import { alertHandlers } from './alerts.ts'
 import { auditHandlers } from './audit.ts'
 import { type AuthorizeDependencies, createAuthorize } from './authorize.ts'
+import { batchHandlers } from './batches.ts'
 import { billHandlers } from './bills.ts'
 import { catalogHandlers } from './catalog.ts'
 import type { RouteDependencies } from './dependencies.ts'
@@ -206,6 +207,7 @@ export function managementRoutes(deps: RouteDependencies): readonly Route[] {
     ...limitHandlers(deps),
     ...groupHandlers(deps),
     ...providerHandlers(deps),
+    ...batchHandlers(deps),
     ...billHandlers(deps),
     ...catalogHandlers(deps),
     ...requestHandlers(deps),

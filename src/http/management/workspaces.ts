@@ -2,6 +2,7 @@
 // else. The export of a workspace contains the ledger's transfers; the erasure of its personal data leaves them alone.
 
 import { listAnswer } from '../../api/fields.ts'
+import { renderLine } from '../../batches/render-line.ts'
 import { hasPriceList } from '../../catalog/price-lists.ts'
 import { invalidRequest } from '../../kernel/failure.ts'
 import type { WorkspaceId } from '../../kernel/ids.ts'
@@ -48,6 +49,7 @@ import {
   walletAnswer,
   workspaceAnswers,
 } from './answers.ts'
+import { batchAnswer } from './batches.ts'
 import { noPriceList } from './catalog.ts'
 import type { RouteDependencies } from './dependencies.ts'
 import { allowlistsOf, checkNextModels, namesModels } from './next-models.ts'
@@ -273,7 +275,7 @@ export function groupHandlers({ database, invalidate }: RouteDependencies) {
 }
 
 async function* exportPieces(
-  { database, ledger, requests, storedResponses }: RouteDependencies,
+  { database, ledger, requests, storedResponses, batches }: RouteDependencies,
   workspace: Workspace,
   now: number,
 ): AsyncGenerator<string> {
@@ -304,6 +306,13 @@ async function* exportPieces(
   }
   for await (const { id: responseId, input, response } of storedResponses.list(id)) {
     yield line('response', { id: responseId, input: JSON.parse(input), response: JSON.parse(response) })
+  }
+  for await (const batch of everyItem((page) => batches.page({ ...page, workspaceId: id }))) {
+    objects.push(batch.id)
+    yield line('batch', batchAnswer(batch))
+    for await (const row of batches.results(batch.id)) {
+      yield line('batch_result', { batch_id: batch.id, result: JSON.parse(renderLine(batch, row)) })
+    }
   }
   for (const object of objects) {
     for (const entry of await listAuditOf(sql, object)) yield line('audit', auditAnswer(entry))

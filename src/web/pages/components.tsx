@@ -325,6 +325,11 @@ export function Meter({ share, name }: { readonly share: number; readonly name: 
   return <progress class={look} aria-label={name} max={1} value={Math.min(1, Math.max(0, share))} />
 }
 
+/** How much of some work is done, from 0 to 1. */
+export function ProgressBar({ share, name }: { readonly share: number; readonly name: string }) {
+  return <progress class="meter" aria-label={name} max={1} value={share} />
+}
+
 export interface SidePanelProps {
   readonly title: string
   readonly children: ComponentChildren

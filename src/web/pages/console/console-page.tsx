@@ -32,6 +32,7 @@ import { Logo, setTheme } from '../shell.tsx'
 import { AccountView } from './account-page.tsx'
 import { AlertBell, AlertsView } from './alerts-page.tsx'
 import { AuditView } from './audit-page.tsx'
+import { BatchesView, BatchView } from './batches-page.tsx'
 import { BillingView } from './billing-page.tsx'
 import { BillsView } from './bills-page.tsx'
 import {
@@ -86,6 +87,10 @@ const ofWorkspaces = (View: ComponentType<WorkspacesData>) => (data: ConsoleData
 const sections: Readonly<Record<SectionName, Section>> = {
   usage: { View: UsageView },
   requests: { View: RequestsView },
+  batches: {
+    intro: 'Files of requests that are answered in the background. Each line is charged when it has its answer.',
+    View: ofWorkspaces(BatchesView),
+  },
   playground: { View: PlaygroundView },
   keys: {
     intro: 'Programs authenticate with an API key. Each key belongs to a project; the workspace pays.',
@@ -171,6 +176,7 @@ function Shell({ data, frame }: { readonly data: ConsoleData; readonly frame: Fr
 /** Pages about one thing, which have their own heading. */
 const subjects: { readonly [Name in SectionName]?: ComponentType<ConsoleData> } = {
   requests: ({ subject, address }) => <RequestPage id={subject} address={address} />,
+  batches: BatchView,
   keys: KeyView,
   projects: ProjectView,
   providers: ProviderView,

@@ -26,6 +26,7 @@ export const parameters = {
   tag: 'tag',
   provider: 'provider',
   cause: 'cause',
+  batch: 'batch_id',
 } as const
 type FilterName = keyof typeof parameters
 export const filterNames = Object.keys(parameters) as FilterName[]
@@ -90,7 +91,7 @@ const outcomes = [
   { value: 'failed', label: 'Failed' },
 ] as const
 
-const moreNames = ['project', 'provider', 'agent', 'session', 'user', 'tag'] as const
+const moreNames = ['project', 'provider', 'agent', 'session', 'user', 'tag', 'batch'] as const
 
 export function RequestFilters(props: RequestFiltersProps) {
   const { query, period, now, facets, keyNames, live, whyNotLive, change } = props
@@ -108,7 +109,7 @@ export function RequestFilters(props: RequestFiltersProps) {
       onChange={(value) => change({ [name]: value })}
     />
   )
-  const text = (name: 'session' | 'user' | 'tag', label: string, placeholder: string) => (
+  const text = (name: 'session' | 'user' | 'tag' | 'batch', label: string, placeholder: string) => (
     <CommittedField
       label={label}
       value={query[name]}
@@ -160,6 +161,7 @@ export function RequestFilters(props: RequestFiltersProps) {
           {text('session', 'Session', 'all')}
           {text('user', 'End user', 'all')}
           {text('tag', 'Tag', 'team=web')}
+          {text('batch', 'Batch', 'batch_…')}
           <FindRequest />
         </div>
       )}
@@ -196,6 +198,7 @@ function Chips({ query, change }: Pick<RequestFiltersProps, 'query' | 'change'>)
     { name: 'agent', text: query.agent !== '' && `client ${query.agent}` },
     { name: 'user', text: query.user !== '' && `end user ${query.user}` },
     { name: 'tag', text: query.tag !== '' && `tag ${query.tag}` },
+    { name: 'batch', text: query.batch !== '' && `batch ${query.batch}` },
     { name: 'from', text: wrongTime('from', query.from) },
     { name: 'to', text: wrongTime('before', query.to) },
   ] as const

@@ -173,7 +173,7 @@ function useFixes(request: RequestDetails): readonly Fix[] {
 const translations: Readonly<Record<string, string>> = { bytes: 'none', translation: 'translated' }
 
 function factsOf(request: RequestDetails) {
-  const { usage, lane, key_id, project_id, cost } = request
+  const { usage, lane, key_id, project_id, cost, batch_id: batch } = request
   const cached = usage ? usage.cache_read_tokens : 0
   return [
     ['Outcome', <Outcome key="outcome" {...request} />],
@@ -194,6 +194,7 @@ function factsOf(request: RequestDetails) {
     ['Translation', lane === null ? '–' : (translations[lane] ?? lane)],
     ...attributionFacts(request),
     ['User agent', request.client ?? 'unknown'],
+    ...(batch === null ? [] : [['Batch', <BatchLink key="batch" id={batch} />] as const]),
     ['Key', requestsOf('Key', key_id)],
     ['Project', requestsOf('Project', project_id)],
   ] as const
@@ -222,6 +223,8 @@ const linkedRange = '30d'
 const causeLink = (cause: string) => (
   <a href={withQuery('/console/requests', { range: linkedRange, cause })}>{causeText(cause)}</a>
 )
+
+const BatchLink = ({ id }: { readonly id: string }) => <a href={`/console/batches/${id}`}>{id}</a>
 
 const requestsOf = (kind: 'Key' | 'Project', id: string) => (
   <a href={withQuery('/console/requests', { range: linkedRange, [kind.toLowerCase()]: id })}>
