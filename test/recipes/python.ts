@@ -5,12 +5,12 @@ import { type FetchedClient, officialExceptions, type RecipeClient, recipePath }
 import { examplesOf, googleClient } from './clients.ts'
 import { type Fetched, fetchOnce } from './fetched.ts'
 
-const versions = {
+export const pythonVersions = {
   openai: ['3.49.0', '2.54.0'],
   anthropic: ['2.8.0', '1.17.0'],
   'google-genai': ['3.1.0', '2.34.0'],
 } as const
-type PackageName = keyof typeof versions
+type PackageName = keyof typeof pythonVersions
 
 /** An interpreter with the package; `missing` = why there is none. */
 export async function fetchPython(name: string, version: string) {
@@ -44,8 +44,8 @@ function fetchInstaller(): Promise<Fetched> {
 }
 
 export async function pythonClients(): Promise<FetchedClient[]> {
-  const wanted = (Object.keys(versions) as PackageName[]).flatMap((name) =>
-    versions[name].map((version) => ({ name, version })),
+  const wanted = (Object.keys(pythonVersions) as PackageName[]).flatMap((name) =>
+    pythonVersions[name].map((version) => ({ name, version })),
   )
   const clients = await Promise.all(
     wanted.map(async ({ name, version }) => {
