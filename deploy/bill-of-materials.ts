@@ -1,6 +1,7 @@
-// The packages that run with the gateway, each with version and licence, as CycloneDX. The same bytes each time.
+// The packages that run with the gateway, each with version and licence: as CycloneDX, and the texts of their licences.
+// The same bytes each time.
 
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import manifest from '../package.json' with { type: 'json' }
@@ -47,4 +48,22 @@ export async function billOfMaterials(timestamp: string): Promise<BillOfMaterial
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
+}
+
+/** Bun's package has no text; its repository's also lists what is linked into it. */
+const isBun = (name: string): boolean => name === 'bun' || name.startsWith('@oven/bun-')
+
+/** What whoever passes on the single-file program has to pass on with it. */
+export function licenceTexts({ components }: BillOfMaterials): string {
+  const texts = components.flatMap(({ name, version }) => {
+    if (isBun(name)) return []
+    const folder = join(root, 'node_modules', name)
+    const file = readdirSync(folder).find((each) => /^licen[cs]e(\.|$)/i.test(each))
+    if (file === undefined) throw new Error(`${name} ${version} has no text of its licence in its package`)
+    return [`${name} ${version}\n\n${readFileSync(join(folder, file), 'utf8').trim()}\n`]
+  })
+  const bun = components.find(({ name }) => name === 'bun')
+  const bunText = `bun ${bun?.version}\n\nMIT. See LICENSE.md in the repository oven-sh/bun, also for what is linked into it.\n`
+  const own = `${manifest.name} ${manifest.version}\n\n${readFileSync(join(root, 'LICENSE'), 'utf8').trim()}\n`
+  return [own, bunText, ...texts].join(`\n${'-'.repeat(80)}\n`)
 }

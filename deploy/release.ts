@@ -1,6 +1,6 @@
 // `npm run release [-- FOLDER] [--sign KEY]`: everything a release consists of, in one folder (deploy/build/release): the
-// npm package, the single-file program of each platform, the source, the Helm chart, the SBOM (CycloneDX), SHA256SUMS and a
-// signed statement of what it was built from. The same commit gives the same bytes, on any day and in any folder. It
+// npm package, the single-file program of each platform, the source, the Helm chart, the SBOM (CycloneDX) with the licences, SHA256SUMS
+// and a signed statement of what it was built from. The same commit gives the same bytes, on any day and in any folder. It
 // publishes nothing. Linters that are installed check the deployment files; those that are not are named.
 // `npm run release -- --new-key FILE` makes the key that signs releases, and its public half beside it.
 
@@ -19,7 +19,7 @@ import {
   signEnvelope,
   sumsName,
 } from '../src/cli/release.ts'
-import { billOfMaterials } from './bill-of-materials.ts'
+import { billOfMaterials, licenceTexts } from './bill-of-materials.ts'
 import { compile } from './compile.ts'
 
 const root = join(import.meta.dir, '..')
@@ -171,6 +171,7 @@ async function release(folder: string, wanted: readonly string[], key: KeyObject
   await packSource(folder)
   const bill = await billOfMaterials(new Date(source.seconds * 1000).toISOString())
   await Bun.write(join(folder, `tollgate-${version}.cdx.json`), `${JSON.stringify(bill, null, 2)}\n`)
+  await Bun.write(join(folder, `tollgate-${version}-licences.txt`), licenceTexts(bill))
   await compilePrograms(folder, wanted)
   const sums = await sumsOf(folder)
   const text = renderSums(sums)

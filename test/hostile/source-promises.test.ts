@@ -4,7 +4,7 @@
 import { describe, expect, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { billOfMaterials } from '../../deploy/bill-of-materials.ts'
+import { billOfMaterials, licenceTexts } from '../../deploy/bill-of-materials.ts'
 
 const root = join(import.meta.dir, '../..')
 const read = (path: string): string => readFileSync(join(root, path), 'utf8')
@@ -101,4 +101,14 @@ test('P4: the bill of materials names what runs, each with its version and its l
   for (const [name, version] of Object.entries(dependencies)) expect(named).toContain(`${name} ${version}`)
   const unlicensed = components.filter(({ licenses }) => (licenses?.length ?? 0) === 0)
   expect(unlicensed.map(({ name }) => name)).toEqual([])
+})
+
+test('P4: the licences of what runs are passed on with it, as texts', async () => {
+  const bill = await billOfMaterials('2026-11-15T00:00:00.000Z')
+  const texts = licenceTexts(bill)
+  for (const { name, version } of bill.components)
+    if (!name.startsWith('@oven/')) expect(texts).toContain(`\n${name} ${version}\n`)
+  expect(texts.startsWith('tollgate ')).toBe(true)
+  for (const words of ['Apache License', 'Permission is hereby granted', 'SIL OPEN FONT LICENSE'])
+    expect(texts).toContain(words)
 })
