@@ -119,7 +119,7 @@ const checks: Readonly<Record<string, string>> = {
   'credit of a payment = what was paid for': `SELECT c.id, c.time_window || ' grants ' || COALESCE(f.amount, 0) || ', paid for '
       || COALESCE(p.credit, 0) AS detail FROM credits c LEFT JOIN fundings f ON f.id = c.id
     LEFT JOIN plan_payments p ON c.time_window = 'invoice:' || p.id AND p.workspace_id = c.workspace_id
-    WHERE c.time_window LIKE 'invoice:%' AND (p.id IS NULL OR p.is_granted = 0 OR p.credit <> COALESCE(f.amount, 0))`,
+    WHERE SUBSTR(c.time_window, 1, 8) = 'invoice:' AND (p.id IS NULL OR p.is_granted = 0 OR p.credit <> COALESCE(f.amount, 0))`,
   'every wallet has a balance': `SELECT a.id, 'no row in balances' AS detail
     FROM accounts a LEFT JOIN balances b ON b.account_id = a.id WHERE a.kind = 'wallet' AND b.account_id IS NULL`,
   // The embedded engine finds that out after the charge is durable.

@@ -96,7 +96,7 @@ function ModelPrices({ list, onDone }: ModelPricesProps) {
             },
             {
               label: 'Set a tier’s price',
-              name: `Set the price of ${model.model} in a tier`,
+              name: `Set a tier’s price of ${model.model}`,
               run: () => open(<TierPriceDialog {...{ list: list.name, model: model.model, onDone }} />),
             },
             ...(model.is_explicit

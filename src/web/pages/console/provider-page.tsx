@@ -325,7 +325,7 @@ function Prices({ id, model, file }: PricesProps) {
         { label: 'Set price', name: `Set price of ${each}`, run: () => file.setPrice(each, query.reload) },
         {
           label: 'Set a tier’s price',
-          name: `Set the price of ${each} in a tier`,
+          name: `Set a tier’s price of ${each}`,
           run: () => open(<TierPriceDialog model={each} onDone={query.reload} />),
         },
       ]
