@@ -13,6 +13,15 @@ const TEXT =
   'A gateway stands between many clients and many providers. It reads what it must, changes what it has to, and hands on everything else untouched. ' +
   'What it adds to a request should be small enough to be lost in the noise of the network; what it adds to a bill should be exact to the last digit. '
 
+/** A prompt with this word is refused as the caller's fault. */
+export const REFUSED = '[refused]'
+
+export function refusal(): Buffer {
+  const body = JSON.stringify({ error: { message: 'No.', type: 'invalid_request_error', param: null, code: null } })
+  const head = `HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nContent-Length: ${body.length}`
+  return Buffer.from(`${head}\r\n\r\n${body}`)
+}
+
 export function jsonReply(surface: Surface): Buffer {
   const body = JSON.stringify(REPLIES[surface]())
   return Buffer.from(

@@ -6,7 +6,7 @@ import type { Socket } from 'bun'
 import { systemClock } from '../src/kernel/clock.ts'
 import { PATHS, type Surface } from './cells.ts'
 import { MessageReader } from './http-framing.ts'
-import { jsonReply, streamReply } from './upstream-replies.ts'
+import { jsonReply, REFUSED, refusal, streamReply } from './upstream-replies.ts'
 
 /** The first prompt starts with what to reply (`upstreamDirective`); the rest of a body is ignored. */
 const BODY_START_BYTES = 4_096
@@ -47,6 +47,7 @@ class Connection {
 
   #answer(): void {
     const start = this.#bodyStart
+    if (start.includes(REFUSED)) return this.#write(refusal())
     const stream = /\[events=(\d+) pace=(\d+) size=(\d+)\]/.exec(start)
     const wait = /\[wait=(\d+)\]/.exec(start)
     if (!stream && !wait) {

@@ -23,6 +23,9 @@ export const tollgateWallets = contender('many-wallets', { wallets: 32 })
 /** The same with six spend limits that nothing reaches: of a group, of some models, in windows that roll. */
 export const tollgateLimits = contender('six-limits', { hasLimits: true })
 
+/** The same where callers can create batches. */
+export const tollgateBatches = contender('batches', { hasBatches: true })
+
 /** The gateway of another checkout, such as that of an earlier commit, to compare both within one run. */
 export const tollgateFrom = (root: string): Contender => contender('before', { root })
 
@@ -36,6 +39,7 @@ interface Variation {
   readonly isBilled?: boolean
   readonly wallets?: number
   readonly hasLimits?: boolean
+  readonly hasBatches?: boolean
 }
 
 function contender(name: string, variation: Variation): Contender {
@@ -46,7 +50,7 @@ function contender(name: string, variation: Variation): Contender {
 const ownRoot = join(import.meta.dir, '..', '..')
 
 async function start(name: string, setting: Setting, variation: Variation): Promise<Start> {
-  const { isBilled = true, wallets = 1, hasLimits = false, root = ownRoot, preload } = variation
+  const { isBilled = true, wallets = 1, hasLimits = false, hasBatches = false, root = ownRoot, preload } = variation
   const data = join(setting.folder, `${name}-data`)
   mkdirSync(data, { recursive: true, mode: 0o700 })
   const configPath = join(setting.folder, `${name}.yaml`)
@@ -64,6 +68,7 @@ async function start(name: string, setting: Setting, variation: Variation): Prom
       TOLLGATE_DATA: data,
       TOLLGATE_CONFIG: configPath,
       TOLLGATE_LOG: 'json',
+      TOLLGATE_BATCHES: hasBatches ? 'on' : 'off',
       BUN_CONFIG_MAX_HTTP_REQUESTS: '65000',
     },
   })
