@@ -123,7 +123,7 @@ export const endpoints = {
   listBatches: ['GET', '/api/batches', readersAndOwners],
   getBatch: ['GET', '/api/batches/{id}', readersAndOwners],
   cancelBatch: ['POST', '/api/batches/{id}/cancel', adminsAndOwners],
-  // What models answered, which viewers do not see elsewhere.
+  // The results are what models answered; viewers do not see answers elsewhere either.
   exportBatch: ['GET', '/api/batches/{id}/results', adminsAndOwners],
 
   // What the operator pays.

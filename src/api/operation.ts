@@ -21,7 +21,7 @@ const idsInPaths = {
   'me/sessions': ['session', 'ses'],
   'sign-ins': ['device', 'sgn'],
   payments: ['payment', 'pay'],
-  // Those that were created with Anthropic's API have another prefix.
+  // Batches that were created with Anthropic's API have another prefix.
   batches: ['batch', 'batch', 'msgbatch'],
 } as const
 

@@ -215,7 +215,7 @@ export async function readInstallation(api: ApiClient): Promise<Installation> {
     const withKeys = projects.data.map((project) => ({ ...project, keys: active.get(project.id) ?? [] }))
     const groups = await api.list('listGroups', { id: workspace.id }, Number.POSITIVE_INFINITY)
     const { next_plan: next, subscription } = await api.call('getWorkspacePlan', { id: workspace.id })
-    // What a workspace pays for is not the operator's to give.
+    // An operator can neither give nor end a plan that the workspace pays for.
     const plan = subscription ? null : next
     installed.push({ ...workspace, projects: withKeys, groups: groups.data, plan })
   }

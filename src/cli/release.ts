@@ -1,5 +1,5 @@
-// What a release consists of besides its files, in the formats that other tools read too: SHA256SUMS with an Ed25519
-// signature of it (openssl), and a SLSA provenance statement in a signed DSSE envelope (cosign, in-toto).
+// The checksums, the signature and the provenance of a release, in formats that other tools read too: SHA256SUMS, an Ed25519
+// signature of it (openssl), and a SLSA statement in a signed DSSE envelope (in-toto).
 
 import { createHash, createPublicKey, type KeyObject, sign, verify } from 'node:crypto'
 import { createReadStream } from 'node:fs'

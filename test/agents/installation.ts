@@ -3,7 +3,7 @@
 
 import { systemClock } from '../../src/kernel/clock.ts'
 import { stageConfig } from '../conformance/cells.ts'
-import { acceptInvitation, fromPage } from '../parts/device-sign-in.ts'
+import { acceptInvitation, cookiesOf, fromPage } from '../parts/device-sign-in.ts'
 import { startGateway } from '../parts/gateway.ts'
 import { followToCallback, startIdentityProvider } from '../parts/identity-provider.ts'
 import { callManagement } from '../parts/manage.ts'
@@ -56,12 +56,6 @@ async function startGateways({ engine }: InstallationKind, config: string, provi
     },
   }
 }
-
-const cookiesOf = (response: Response) =>
-  response.headers
-    .getSetCookie()
-    .map((cookie) => cookie.slice(0, cookie.indexOf(';')))
-    .join('; ')
 
 /** A console session of the identity provider's account. */
 async function sessionByProvider(url: string): Promise<Headers> {

@@ -13,6 +13,13 @@ export const fromAnywhere = (): Headers => ({
   'x-forwarded-for': `10.${crypto.getRandomValues(new Uint8Array(3)).join('.')}`,
 })
 
+/** As a browser would send them. */
+export const cookiesOf = (response: Response) =>
+  response.headers
+    .getSetCookie()
+    .map((cookie) => cookie.slice(0, cookie.indexOf(';')))
+    .join('; ')
+
 /** Accepts an invitation; the headers of the new console session. */
 export async function acceptInvitation(url: string, link: string): Promise<Headers> {
   const invitation = new URL(link).searchParams.get('i')

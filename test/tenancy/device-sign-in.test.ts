@@ -4,6 +4,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import {
   acceptInvitation,
+  cookiesOf,
   fromAnywhere,
   fromPage,
   pollDevice,
@@ -62,13 +63,6 @@ async function replicated(provider: IdentityProvider): Promise<World> {
     },
   }
 }
-
-/** As a browser would send them. */
-const cookiesOf = (response: Response) =>
-  response.headers
-    .getSetCookie()
-    .map((cookie) => cookie.slice(0, cookie.indexOf(';')))
-    .join('; ')
 
 function journeys(open: (provider: IdentityProvider) => Promise<World>): void {
   let world: World
