@@ -120,6 +120,16 @@ export const attacks = {
       return [...before, ...(await burst(100, { stream: true })(context))]
     },
   },
+  'last-cent-long': {
+    title: '100 streams of 4,000 tokens begun at once when $0.10 is left, without `max_tokens`',
+    behavior: { answerMs: 20, eventMs: 100, outputTokens: 4_000 },
+    charges: 'counted',
+    async run(context) {
+      const before = await inTurn(90, 4)(context)
+      await context.spent()
+      return [...before, ...(await burst(100, { stream: true, isCapped: false })(context))]
+    },
+  },
   'leave-before': {
     title: '300 callers that leave before the answer',
     charges: 'estimated',
@@ -254,6 +264,20 @@ export const attacks = {
     charges: 'counted',
     run: async (context) => await during(context, { served: '0.30', event: standStill(context.gateway.cache, 10_000) }),
   },
+  'database-crash': {
+    title: 'the database is killed under load and starts again after five seconds',
+    behavior: { answerMs: 100 },
+    needs: ['database'],
+    charges: 'counted',
+    run: async (context) => await during(context, { served: '0.30', event: killAndStart(context.gateway.database) }),
+  },
+  'cache-crash': {
+    title: 'the cache is killed under load and starts again after five seconds, empty',
+    behavior: { answerMs: 100 },
+    needs: ['cache'],
+    charges: 'counted',
+    run: async (context) => await during(context, { served: '0.30', event: killAndStart(context.gateway.cache) }),
+  },
   'lower-limit': {
     title: 'the limit is lowered to $0.50 under load',
     behavior: { answerMs: 100 },
@@ -334,11 +358,20 @@ async function aroundMidnight(context) {
   return outcomes
 }
 
-/** @param {{ pause(): void, resume(): void } | undefined} server @param {number} ms */
+/** @param {import('./programs.js').Program | undefined} server @param {number} ms */
 function standStill(server, ms) {
   return async () => {
     server?.pause()
     await sleep(ms)
     server?.resume()
+  }
+}
+
+/** @param {import('./programs.js').Program | undefined} server */
+function killAndStart(server) {
+  return async () => {
+    await server?.end('SIGKILL')
+    await sleep(5_000)
+    await server?.start()
   }
 }

@@ -69,6 +69,11 @@ export function answerIn({ isComplete, text }) {
   return number === undefined ? undefined : Number(number)
 }
 
+/** Whether a part of an answer arrived. @param {Outcome} outcome */
+export function hasText({ text }) {
+  return /answer-\d/.test(text)
+}
+
 /** @param {string} text */
 function eventsIn(text) {
   return text.match(/"content":\s?"\s?\w/g)?.length ?? 0

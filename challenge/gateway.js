@@ -25,8 +25,8 @@
  * @property {() => Promise<void>} [restart] starts what was killed or terminated
  * @property {(key: Key, amount: string) => Promise<void>} [limit] changes the limit of a key
  * @property {(prices: { input: string, output: string }) => Promise<void>} [price] changes the prices
- * @property {{ pause(): void, resume(): void }} [database]
- * @property {{ pause(): void, resume(): void }} [cache]
+ * @property {import('./programs.js').Program} [database]
+ * @property {import('./programs.js').Program} [cache]
  * @property {boolean} [isOneCallPerKey] an idempotency key is documented
  */
 

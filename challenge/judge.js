@@ -9,6 +9,7 @@ import { atLeastZero } from './money.js'
  * @property {bigint} spent
  * @property {bigint} allowed
  * @property {bigint} delivered what the complete answers cost that callers got
+ * @property {boolean} hasText whether a caller got a part of an answer
  * @property {'counted' | 'estimated'} charges
  */
 
@@ -23,13 +24,13 @@ import { atLeastZero } from './money.js'
  */
 
 /** @param {Run} run @returns {Verdict} */
-export function judge({ served, spent, allowed, delivered, charges }) {
+export function judge({ served, spent, allowed, delivered, hasText, charges }) {
   const isCounted = charges === 'counted'
   return {
     over: atLeastZero(spent - allowed),
     servedOver: atLeastZero(served - allowed),
     // Where only an estimate is possible, a difference says how good it is, and not that something was forgotten.
-    uncharged: isCounted ? atLeastZero(delivered - spent) : spent === 0n && served > 0n ? served : 0n,
+    uncharged: isCounted ? atLeastZero(delivered - spent) : spent === 0n && hasText ? served : 0n,
     twice: isCounted ? atLeastZero(spent - served) : 0n,
   }
 }

@@ -4,43 +4,42 @@
 
 import { appendFileSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { attacks, limit } from './attacks.js'
-import { answerIn } from './client.js'
-import { startAny } from './gateways/any.js'
-import { startTollgate, variants } from './gateways/tollgate.js'
+import { answerIn, hasText } from './client.js'
+import { gateways, hasClock } from './gateways/index.js'
 import { judge } from './judge.js'
 import { dollars, nanos } from './money.js'
 import { hasProgram } from './programs.js'
 import { startUpstream } from './upstream.js'
 
-const help = `Usage: node overspend.js GATEWAY [options]
+const help = `Usage: overspend GATEWAY [options]
 
 Gateways
-  ${Object.keys(variants).join(', ')}
-                        started by this program, as their documentation says
-  any                   one that you have started; see README.md
+                        ${wrapped(Object.keys(gateways))}
+                        \`any\` is one that you have started; see README.md. The others are started by this program
 
 Options
   --attacks A,B         only these: ${wrapped(Object.keys(attacks))}
   --runs N              how often each is run (1)
   --out FILE            append the results here (results.jsonl); - = standard output only
   --upstream-port N     of the provider (any free port)
-  --program PATH        of Tollgate (../bin/tollgate)
+  --program PATH        of the gateway, if it is not in PATH under its usual name
+  --gateway-version TEXT  for the report, if the gateway does not say it
 
 Options for a gateway of yours
   --base-url URL[,URL]  its address, or those of its replicas
-  --keys FILE           keys that may spend $1.00 each, one in each line; each run uses one
-  --spent COMMAND       prints what the key in $KEY has spent, in dollars
+  --keys FILE           keys that may spend $1.00 each, one in each line with its id, if it has one; each run uses one
+  --spent COMMAND       prints what the key in $KEY (its id, if it has one) has spent, in dollars
   --header TEXT         how a key is sent ('authorization: Bearer $KEY')
   --model ID            the name of the provider's model m1 (m1)
   --path PATH           of chat completions (/v1/chat/completions)
   --kill COMMAND, --start COMMAND   for crashes
   --settle-ms N         for how long what was spent must not change (5000)
   --idempotency-keys    it promises one generation for each Idempotency-Key
-  --name, --gateway-version, --setting   for the report
+  --name, --setting     for the report
 
 The exit code is 1 if a limit was exceeded, an answer was not charged, or one was charged twice.`
 
@@ -52,6 +51,18 @@ function wrapped(names) {
     lines[lines.length - 1] += `${name}, `
   }
   return lines.join('\n                        ').replace(/, $/, '')
+}
+
+/** Why an attack is not run, by what the gateway lacks. @type {Partial<Record<keyof import('./gateway.js').Gateway, string>>} */
+const whyNot = {
+  isOneCallPerKey: 'it promises nothing for idempotency keys',
+  kill: 'no command kills it',
+  terminate: 'no command ends it',
+  restart: 'no command starts it again',
+  database: 'no database that could be stopped alone',
+  cache: 'no cache',
+  limit: 'its limit is not changed here',
+  price: 'its prices are not changed here',
 }
 
 const text = { type: /** @type {const} */ ('string') }
@@ -86,6 +97,9 @@ const { values, positionals } = parseArgs({
 /** @type {Record<string, string | undefined>} */
 const options = Object.fromEntries(Object.entries(values).map(([name, value]) => [name, String(value)]))
 
+// Programs run in a folder of their own.
+if (options.program?.includes('/')) options.program = resolve(options.program)
+
 const [gatewayName] = positionals
 if (values.help || gatewayName === undefined) {
   console.log(help)
@@ -98,10 +112,8 @@ process.exit()
 async function runAll(name) {
   const chosen = options.attacks?.split(',') ?? Object.keys(attacks)
   const unknown = chosen.filter((attack) => !(attack in attacks))
-  if (unknown.length > 0 || !(name in variants || name === 'any')) {
-    console.error(
-      `Unknown: ${[...unknown, ...(name in variants || name === 'any' ? [] : [name])].join(', ')}. See --help.`,
-    )
+  if (unknown.length > 0 || !(name in gateways)) {
+    console.error(`Unknown: ${[...unknown, ...(name in gateways ? [] : [name])].join(', ')}. See --help.`)
     return false
   }
   const upstream = await startUpstream(Number(options['upstream-port'] ?? 0))
@@ -120,11 +132,13 @@ async function runAll(name) {
  * @param {{ upstream: import('./upstream.js').Upstream, clock: string | undefined, names: string[] }} terms
  */
 async function runOn(name, { upstream, clock, names }) {
-  if (clock !== undefined && (name === 'any' || !hasProgram('faketime'))) {
+  if (clock !== undefined && (!hasClock(name) || !hasProgram('faketime'))) {
     for (const attack of names)
-      skip(name, attack, name === 'any' ? 'its clock cannot be set' : 'faketime is not installed')
+      skip(name, attack, hasClock(name) ? 'faketime is not installed' : 'its clock cannot be set')
     return true
   }
+  const start = gateways[name]
+  if (!start) throw new Error(`no gateway ${name}`)
   const runs = Number(options.runs ?? 1)
   let isClean = true
   for (let run = 1; run <= runs; run++) {
@@ -132,10 +146,10 @@ async function runOn(name, { upstream, clock, names }) {
     if (run > 1 && clock === undefined) break
     const folder = mkdtempSync(join(tmpdir(), 'overspend-'))
     const startOptions = { upstream: upstream.url, folder, options, clock }
-    const gateway = await (name === 'any' ? startAny(startOptions) : startTollgate(name, startOptions))
+    const gateway = await start(startOptions)
     try {
       for (let again = 1; again <= (clock === undefined ? runs : 1); again++) {
-        for (const attack of names) isClean = (await runAttack(attack, { gateway, upstream })) && isClean
+        for (const attack of names) isClean = (await tryAttack(attack, { gateway, upstream })) && isClean
       }
     } finally {
       await gateway.stop()
@@ -143,6 +157,21 @@ async function runOn(name, { upstream, clock, names }) {
     }
   }
   return isClean
+}
+
+/**
+ * A gateway that does not recover, or does not say what was spent, is a result too.
+ *
+ * @param {string} name
+ * @param {{ gateway: import('./gateway.js').Gateway, upstream: import('./upstream.js').Upstream }} parts
+ */
+async function tryAttack(name, parts) {
+  try {
+    return await runAttack(name, parts)
+  } catch (error) {
+    record({ gateway: parts.gateway.name, attack: name, failed: String(error) })
+    return false
+  }
 }
 
 /**
@@ -154,7 +183,7 @@ async function runAttack(name, { gateway, upstream }) {
   if (!attack) throw new Error(`no attack ${name}`)
   const missing = attack.needs?.filter((need) => gateway[need] === undefined) ?? []
   if (missing.length > 0) {
-    skip(gateway.name, name, `needs ${missing.join(', ')}`)
+    skip(gateway.name, name, missing.flatMap((need) => whyNot[need] ?? []).join(', '))
     return true
   }
   upstream.behave(attack.behavior ?? {})
@@ -172,10 +201,10 @@ async function runAttack(name, { gateway, upstream }) {
     spent: await spent(),
     allowed,
   }
-  const verdict = judge({ ...amounts, charges: attack.charges })
+  const verdict = judge({ ...amounts, hasText: outcomes.some(hasText), charges: attack.charges })
   record({
     gateway: gateway.name,
-    version: gateway.version,
+    version: options['gateway-version'] ?? gateway.version,
     setting: gateway.setting,
     attack: name,
     ...inDollars({ ...amounts, ...verdict }),
@@ -183,6 +212,7 @@ async function runAttack(name, { gateway, upstream }) {
     answers: delivered.length,
     statuses: tally(outcomes),
     seconds: Math.round((performance.now() - started) / 1000),
+    date: new Date().toISOString().slice(0, 10),
   })
   return verdict.over === 0n && verdict.uncharged === 0n && verdict.twice === 0n
 }

@@ -2,7 +2,7 @@
 // this process.
 
 import { spawn, spawnSync } from 'node:child_process'
-import { chmodSync, chownSync, existsSync, mkdirSync, openSync, readdirSync } from 'node:fs'
+import { chmodSync, chownSync, existsSync, mkdirSync, openSync, readdirSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -109,25 +109,75 @@ export function hasProgram(name) {
   return spawnSync('sh', ['-c', `command -v "${name}"`]).status === 0
 }
 
-/** A server that can be made to stand still, as on a machine that is short of everything. */
-class Server {
-  /** @param {ChildProcess} child @param {string} url */
-  constructor(child, url) {
-    this.child = child
-    this.url = url
+/** What a program says of itself; '' = it says nothing. @param {string} program @param {string[]} args @param {RegExp} pattern */
+export function versionOf(program, args, pattern) {
+  const { stdout, stderr } = spawnSync(program, args, { timeout: 60_000 })
+  return pattern.exec(`${stdout}\n${stderr}`)?.[1] ?? ''
+}
+
+/**
+ * @typedef {object} ProgramOptions
+ * @property {string[]} command
+ * @property {string} folder
+ * @property {string} log
+ * @property {Record<string, string>} [env]
+ * @property {number | undefined} [uid]
+ * @property {() => Promise<boolean>} ready
+ */
+
+/** A gateway, a database or a cache: it can be ended and started again, and made to stand still. */
+export class Program {
+  /** @type {ChildProcess | undefined} */
+  #child
+
+  /** @param {ProgramOptions} options */
+  constructor(options) {
+    this.options = options
   }
 
+  async start() {
+    const { command, ready, ...rest } = this.options
+    const [name = ''] = command
+    if (!hasProgram(name)) throw new Error(`${name} is not installed; --program says where it is`)
+    const child = launch(command, rest)
+    this.#child = child
+    await waitFor(name, async () => {
+      if (child.exitCode !== null) throw new Error(`${name} ended with code ${child.exitCode}: ${lastWords(rest)}`)
+      return await ready()
+    })
+  }
+
+  /** @param {NodeJS.Signals} name */
+  async end(name) {
+    if (this.#child) await end(this.#child, name)
+  }
+
+  /** As on a machine that is short of everything. */
   pause() {
-    signal(this.child, 'SIGSTOP')
+    if (this.#child) signal(this.#child, 'SIGSTOP')
   }
 
   resume() {
-    signal(this.child, 'SIGCONT')
+    if (this.#child) signal(this.#child, 'SIGCONT')
+  }
+}
+
+/** @param {{ folder: string, log: string }} options */
+function lastWords({ folder, log }) {
+  return readFileSync(join(folder, `${log}.log`), 'utf8').slice(-1_000)
+}
+
+/** A database or a cache. */
+class Server extends Program {
+  /** @param {string} url @param {ProgramOptions} options */
+  constructor(url, options) {
+    super(options)
+    this.url = url
   }
 
   async stop() {
     this.resume()
-    await end(this.child, 'SIGINT')
+    await this.end('SIGINT')
   }
 }
 
@@ -168,22 +218,27 @@ export async function startPostgres(folder) {
     '-c',
     'max_connections=300',
   ]
-  const child = launch(command, { folder: home, log: 'postgres', uid })
-  const ready = () =>
-    spawnSync(`${programs}pg_isready`, ['-h', '127.0.0.1', '-p', `${port}`, '-U', 'challenge']).status === 0
-  await waitFor('PostgreSQL', async () => ready())
-  return new Server(child, `postgres://challenge@127.0.0.1:${port}/postgres`)
+  const server = new Server(`postgres://challenge@127.0.0.1:${port}/postgres`, {
+    command,
+    folder: home,
+    log: 'postgres',
+    uid,
+    ready: async () =>
+      spawnSync(`${programs}pg_isready`, ['-h', '127.0.0.1', '-p', `${port}`, '-U', 'challenge']).status === 0,
+  })
+  await server.start()
+  return server
 }
 
 /** @param {string} folder */
 export async function startRedis(folder) {
   const port = await freePort()
   const command = ['redis-server', '--port', `${port}`, '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no']
-  const child = launch(command, { folder, log: 'redis' })
   const ping = () =>
     spawnSync('redis-cli', ['-p', `${port}`, 'ping'])
       .stdout?.toString()
       .trim() === 'PONG'
-  await waitFor('Redis', async () => ping())
-  return new Server(child, `redis://127.0.0.1:${port}`)
+  const server = new Server(`redis://127.0.0.1:${port}`, { command, folder, log: 'redis', ready: async () => ping() })
+  await server.start()
+  return server
 }

@@ -6,6 +6,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 /** What a million tokens cost, in dollars. Every gateway is configured with these prices. */
 export const prices = { input: '2.00', output: '8.00' }
+/** The same for one token. */
+export const perToken = { input: '0.000002', output: '0.000008' }
 const nanosPerToken = { input: 2_000n, output: 8_000n }
 
 /** Of every prompt and of a usual answer; such a call costs one cent. */

@@ -59,10 +59,10 @@ test('a gateway that keeps no limit and forgets what it served is found out', as
   try {
     writeFileSync(join(folder, 'keys.txt'), 'key-1\nkey-2\n')
     const url = `http://127.0.0.1:${gateway.port}`
-    const run = async (spent: string) =>
+    const run = async (spent: string, names = 'burst') =>
       await challenge(
         ...['any', '--upstream-port', `${upstreamPort}`, '--base-url', url, '--keys', join(folder, 'keys.txt')],
-        ...['--spent', `echo ${spent}`, '--settle-ms', '100', '--attacks', 'burst'],
+        ...['--spent', `echo ${spent}`, '--settle-ms', '100', '--attacks', names],
       )
     const forgetful = await run('0.25')
     expect(forgetful.exitCode).toBe(1)
@@ -72,6 +72,11 @@ test('a gateway that keeps no limit and forgets what it served is found out', as
     const limitless = await run('4.01')
     expect(limitless.rows[0]).toMatchObject({ ...all, uncharged: '0.00', over: '3.01', twice: '0.01' })
     expect(limitless.exitCode).toBe(1)
+    // Who leaves before an answer got nothing for nothing.
+    const { rows } = await run('0', 'leave-before,leave-first')
+    expect(rows[0]?.uncharged).toBe('0.00')
+    expect(Number(rows[1]?.uncharged)).toBeGreaterThan(0)
+    expect(rows[1]?.uncharged).toBe(rows[1]?.served)
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }

@@ -21,17 +21,17 @@ export async function startAny({ options }) {
   let next = 0
   return {
     name: options.name ?? 'gateway',
-    version: options['gateway-version'] ?? '',
+    version: '',
     setting: options.setting ?? '',
     model: options.model ?? 'm1',
     url: () => `${urls[next++ % urls.length]}${options.path ?? '/v1/chat/completions'}`,
     async createKey(amount, window = 'month') {
       if (amount !== '1.00' || window !== 'month') throw new Error('this attack needs keys with another limit')
-      const id = keys.shift()?.trim()
-      if (id === undefined)
+      const [secret, id] = keys.shift()?.trim().split(/\s+/) ?? []
+      if (secret === undefined)
         throw new Error(`there are no keys left in ${options.keys}: each run of an attack needs one`)
       const [name = '', value = ''] = header.split(/:\s*(.*)/)
-      return { id, headers: { [name]: value.replace('$KEY', id) } }
+      return { id: id ?? secret, headers: { [name]: value.replace('$KEY', secret) } }
     },
     spent: async ({ id }) => nanos(run(spent, { KEY: id })),
     settleMs: Number(options['settle-ms'] ?? 5_000),

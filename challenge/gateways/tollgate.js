@@ -1,22 +1,24 @@
 // Tollgate: SQLite; PostgreSQL; two replicas on PostgreSQL, with and without Redis. The limit is a key's spend limit; in the
 // variant `wallet` it is a workspace's prepaid balance.
 
-import { spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { manage } from '../client.js'
 import { clocked } from '../gateway.js'
 import { nanos } from '../money.js'
-import { answers, end, freePort, launch, startPostgres, startRedis, waitFor } from '../programs.js'
+import { answers, freePort, Program, startPostgres, startRedis, versionOf } from '../programs.js'
 import { prices, upstreamModel } from '../upstream.js'
 
 const besideThis = join(dirname(fileURLToPath(import.meta.url)), '../../bin/tollgate')
 const model = 'challenge/m1'
 
 /** @typedef {{ hasPostgres: boolean, hasRedis: boolean, replicas: number, isWallet: boolean, setting: string }} Variant */
+
+/** In a clone of the repository the one beside this program, elsewhere the installed one. */
+const usualProgram = existsSync(besideThis) ? besideThis : 'tollgate'
 
 const base = { hasPostgres: false, hasRedis: false, replicas: 1, isWallet: false }
 
@@ -36,14 +38,12 @@ export const variants = {
 }
 
 /**
- * @param {string} name
+ * @param {Variant & { name: string }} variant
  * @param {import('../gateway.js').StartOptions} options
  * @returns {Promise<import('../gateway.js').Gateway>}
  */
-export async function startTollgate(name, { upstream, folder, options, clock }) {
-  const variant = variants[name]
-  if (!variant) throw new Error(`no variant ${name}`)
-  const program = options.program ?? besideThis
+export async function startTollgate(variant, { upstream, folder, options, clock }) {
+  const program = options.program ?? usualProgram
   const database = variant.hasPostgres ? await startPostgres(folder) : undefined
   const cache = variant.hasRedis ? await startRedis(folder) : undefined
   const adminToken = randomBytes(32).toString('base64')
@@ -54,25 +54,29 @@ export async function startTollgate(name, { upstream, folder, options, clock }) 
     ...(cache && { REDIS_URL: cache.url }),
   }
   writeFileSync(join(folder, 'tollgate.yaml'), configuration(upstream))
-  /** @type {Replica[]} */
+  /** @type {string[]} */
+  const urls = []
+  /** @type {Program[]} */
   const replicas = []
   for (let index = 0; index < variant.replicas; index++) {
+    const port = await freePort()
+    urls.push(`http://127.0.0.1:${port}`)
     const command = clocked(clock, [program, 'serve', '--config', join(folder, 'tollgate.yaml')])
-    const replica = new Replica({ command, folder: join(folder, `replica-${index}`), port: await freePort(), env })
-    await replica.start()
-    replicas.push(replica)
+    replicas.push(replica({ command, folder: join(folder, `replica-${index}`), port, env }))
+    await replicas[index]?.start()
   }
   const [first] = replicas
-  if (!first) throw new Error('there is no replica')
-  const management = new Management(first.url, adminToken)
+  const [firstUrl] = urls
+  if (!first || !firstUrl) throw new Error('there is no replica')
+  const management = new Management(firstUrl, adminToken)
   await management.prepare()
   let next = 0
   return {
-    name,
-    version: spawnSync(program, ['--version']).stdout.toString().trim(),
+    name: variant.name,
+    version: versionOf(program, ['--version'], /(\S+)/),
     setting: variant.setting,
     model,
-    url: () => `${replicas[next++ % replicas.length]?.url}/v1/chat/completions`,
+    url: () => `${urls[next++ % urls.length]}/v1/chat/completions`,
     createKey: async (amount, window = 'month') =>
       await (variant.isWallet ? management.createWallet(amount) : management.createKey(amount, window)),
     spent: async (key) => await (variant.isWallet ? management.walletSpent(key) : management.keySpent(key)),
@@ -110,29 +114,16 @@ models:
 `
 }
 
-class Replica {
-  /** @type {import('../programs.js').ChildProcess | undefined} */
-  #child
-
-  /** @param {{ command: string[], folder: string, port: number, env: Record<string, string> }} options */
-  constructor(options) {
-    this.options = options
-    this.url = `http://127.0.0.1:${options.port}`
-    this.data = join(options.folder, 'data')
-    mkdirSync(options.folder, { recursive: true })
-  }
-
-  async start() {
-    const { command, folder, port, env } = this.options
-    const full = [...command, '--port', `${port}`, '--data', this.data]
-    this.#child = launch(full, { folder, log: 'tollgate', env: { ...env, TOLLGATE_DRAIN_SECONDS: '5' } })
-    await waitFor(`Tollgate on port ${port}`, async () => await answers(`${this.url}/readyz`))
-  }
-
-  /** @param {NodeJS.Signals} name */
-  async end(name) {
-    if (this.#child) await end(this.#child, name)
-  }
+/** @param {{ command: string[], folder: string, port: number, env: Record<string, string> }} options */
+function replica({ command, folder, port, env }) {
+  mkdirSync(folder, { recursive: true })
+  return new Program({
+    command: [...command, '--port', `${port}`, '--data', join(folder, 'data')],
+    folder,
+    log: 'tollgate',
+    env: { ...env, TOLLGATE_DRAIN_SECONDS: '5' },
+    ready: async () => await answers(`http://127.0.0.1:${port}/readyz`),
+  })
 }
 
 class Management {
