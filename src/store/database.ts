@@ -21,17 +21,20 @@ export interface Database {
   snapshot<T>(work: (sql: Sql) => Promise<T>): Promise<T>
   /**
    * The transaction that may change tables: without a time limit, and alone across all processes on this database.
-   * `busy` says that another process is in it; nothing was run.
+   * `busy` says that another process is in it, or that another transaction uses a table for long; nothing was changed.
    */
-  schemaTransaction<T>(work: (sql: Sql, runScript: RunScript) => Promise<T>): Promise<{ readonly result: T } | 'busy'>
+  schemaTransaction<T>(work: SchemaWork<T>): Promise<{ readonly result: T } | 'busy'>
   close(): Promise<void>
 }
 
 /**
  * `at_once`: the work makes all its statements before it waits for any of them, and only a statement that fails undoes
  * them, not what the work throws afterwards. PostgreSQL then gets all of it, begin and commit included, in one message.
+ * `beside_charges`: the work uses no table that the journal is applied to, so SQLite does not apply it first.
  */
-export type TransactionShape = 'at_once'
+export type TransactionShape = 'at_once' | 'beside_charges'
+
+export type SchemaWork<T> = (sql: Sql, runScript: RunScript) => Promise<T>
 
 /** Runs constant text: several statements, no parameters. */
 export type RunScript = (text: string) => Promise<void>

@@ -132,12 +132,34 @@ forEachEngine((engine) => {
     expect(await follower).toEqual(['0001-a'])
     // Waited 3, 6, 9 s at its looks: a line at the first one past one second, the next at least five seconds later.
     expect(lines).toEqual([
-      'Waiting for another Tollgate to finish upgrading the database (3 s)',
-      'Waiting for another Tollgate to finish upgrading the database (9 s)',
+      'Waiting for another program that upgrades, copies or reads the database (3 s)',
+      'Waiting for another program that upgrades, copies or reads the database (9 s)',
     ])
     await ahead.close()
     await behind.close()
   })
+
+  if (engine.name !== 'postgres') return
+
+  test('lets others use a table that it has to wait for, and goes on when nobody reads it', () =>
+    withDatabase(async (database) => {
+      await run(database, [first])
+      const wider: Migration = { name: '0002-a', text: 'ALTER TABLE a ADD COLUMN note TEXT' }
+      const waits = Promise.withResolvers<void>()
+      let looks = 0
+      const clock: Clock = { now: () => 0, monotonicMs: () => ++looks * 3000 }
+      const onProgress = (line: string) => void (line.startsWith('Waiting') && waits.resolve())
+      let applied: Promise<readonly string[]> | undefined
+      // As a long report or pg_dump.
+      await database.snapshot(async (sql) => {
+        await sql`SELECT id FROM a`
+        applied = migrate({ database, clock, migrations: [first, wider], onProgress })
+        await waits.promise
+        for (const id of ['1', '2', '3']) await database.transaction((writing) => writing`INSERT INTO a VALUES (${id})`)
+      })
+      expect(await applied).toEqual(['0002-a'])
+      expect(await database.sql`SELECT id FROM a WHERE note IS NULL`).toHaveLength(3)
+    }))
 })
 
 test('the registry names every file of the folder, in order', async () => {

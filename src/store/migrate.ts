@@ -9,6 +9,8 @@ import { type Sql, timeToSql } from './sql.ts'
 import { causeText, StartRefusal } from './start-refusal.ts'
 
 const lockPollMs = 200
+/** Between two attempts at tables that others use, which wait during each of them. */
+const attemptPauseMs = 1000
 const firstProgressMs = 1000
 const nextProgressMs = 5000
 
@@ -35,6 +37,7 @@ async function applyNext(options: MigrateOptions, appliedNow: number): Promise<s
   const { database, clock, migrations = allMigrations, onProgress = () => {} } = options
   const startedMs = clock.monotonicMs()
   let progressAtMs = startedMs + firstProgressMs
+  let isAttempted = false
   for (;;) {
     const outcome = await database.schemaTransaction(async (sql, runScript) => {
       const records = await readRecords(sql)
@@ -43,7 +46,8 @@ async function applyNext(options: MigrateOptions, appliedNow: number): Promise<s
       const next = migrations[records.length]
       if (next === undefined) return undefined
       // Do not announce an upgrade for a new database.
-      if (records.length > appliedNow) onProgress(`Upgrading the database: ${next.name}`)
+      if (records.length > appliedNow && !isAttempted) onProgress(`Upgrading the database: ${next.name}`)
+      isAttempted = true
       await apply(next, database.engine, runScript)
       const row = { name: next.name, checksum: checksum(next.text), applied_at: timeToSql(clock.now()) }
       await sql`INSERT INTO schema_migrations ${sql([row])}`
@@ -54,9 +58,9 @@ async function applyNext(options: MigrateOptions, appliedNow: number): Promise<s
     if (nowMs >= progressAtMs) {
       progressAtMs = nowMs + nextProgressMs
       const waited = Math.round((nowMs - startedMs) / 1000)
-      onProgress(`Waiting for another Tollgate to finish upgrading the database (${waited} s)`)
+      onProgress(`Waiting for another program that upgrades, copies or reads the database (${waited} s)`)
     }
-    await Bun.sleep(lockPollMs)
+    await Bun.sleep(isAttempted ? attemptPauseMs : lockPollMs)
   }
 }
 
@@ -131,7 +135,7 @@ export function textForEngine(text: string, engine: Database['engine']): string 
 }
 
 /** Line ends are not content: a checkout may have changed them. */
-function checksum(text: string): string {
+export function checksum(text: string): string {
   return createHash('sha256').update(text.replaceAll('\r\n', '\n')).digest('hex')
 }
 

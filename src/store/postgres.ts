@@ -2,9 +2,9 @@
 // server's own defaults cannot weaken them.
 
 import { SQL } from 'bun'
-import type { Database } from './database.ts'
+import type { Database, SchemaWork } from './database.ts'
 import type { Sql } from './sql.ts'
-import { CommitUnknown } from './sql-error.ts'
+import { CommitUnknown, isRowLocked } from './sql-error.ts'
 import { causeText, StartRefusal } from './start-refusal.ts'
 
 const defaultPoolSize = 10
@@ -12,6 +12,11 @@ const connectTimeoutSeconds = 5
 const statementTimeoutMs = 2000
 /** Can apply twice within one statement: first in the queue for the row, then for its lock. */
 const lockTimeoutMs = 900
+/**
+ * How long a change of tables waits for a table that another transaction reads or writes. Every other statement on that table
+ * waits behind it, so this must stay well below lockTimeoutMs.
+ */
+const schemaLockTimeoutMs = 200
 /** A process that is idle for this long inside a transaction is frozen or disconnected, and others wait for its rows. */
 const idleInTransactionMs = 5000
 /** Connecting, the statement, and a second of margin: no answer will come after that. */
@@ -105,15 +110,7 @@ function postgresDatabase(pool: WatchedPool, patient: PatientPool): Database {
     sql: pool.sql,
     journal: undefined,
     transaction: (work, shape) => (shape === 'at_once' ? transactAtOnce(pool, work) : transact(pool, work)),
-    schemaTransaction: (work) =>
-      patient.use((own) =>
-        own.begin(readWrite, async (transaction) => {
-          await takeTime(transaction)
-          const [lock] = await transaction<{ held: boolean }[]>`SELECT pg_try_advisory_xact_lock(${schemaLock}) AS held`
-          if (!lock?.held) return 'busy' as const
-          return { result: await work(transaction as Sql, async (text) => void (await transaction.unsafe(text))) }
-        }),
-      ),
+    schemaTransaction: (work) => patient.use((own) => changeSchema(own, work)),
     snapshot: <T>(work: (sql: Sql) => Promise<T>) =>
       patient.use(
         async (own) =>
@@ -127,6 +124,29 @@ function postgresDatabase(pool: WatchedPool, patient: PatientPool): Database {
       await pool.close()
     },
   }
+}
+
+async function changeSchema<T>(own: SQL, work: SchemaWork<T>): Promise<{ readonly result: T } | 'busy'> {
+  let isTableInUse = false
+  const outcome = own.begin(readWrite, async (transaction) => {
+    await takeTime(transaction)
+    await transaction`SELECT set_config('lock_timeout', ${String(schemaLockTimeoutMs)}, true)`
+    const [lock] = await transaction<{ held: boolean }[]>`SELECT pg_try_advisory_xact_lock(${schemaLock}) AS held`
+    if (!lock?.held) return 'busy' as const
+    const runScript = async (text: string) => {
+      try {
+        await transaction.unsafe(text)
+      } catch (thrown) {
+        isTableInUse = isRowLocked(thrown)
+        throw thrown
+      }
+    }
+    return { result: await work(transaction as Sql, runScript) }
+  })
+  return await outcome.catch((thrown: unknown) => {
+    if (isTableInUse) return 'busy' as const
+    throw thrown
+  })
 }
 
 /** No timeouts: long work may wait, and may pause between its statements. */

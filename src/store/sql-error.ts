@@ -56,7 +56,7 @@ export function isSqliteBusy(thrown: unknown): boolean {
   return thrown instanceof SQL.SQLiteError && (thrown.errno & 0xff) === 5
 }
 
-/** Another transaction holds a row lock that the statement needs; other rows and the store may be fine. */
+/** Another transaction holds a lock that the statement needs; other rows and the store may be fine. */
 export function isRowLocked(thrown: unknown): boolean {
   return thrown instanceof SQL.PostgresError && thrown.errno === '55P03'
 }

@@ -161,7 +161,7 @@ function sqliteDatabase(thread: Thread, reader: Reader, file: string): Database 
         }),
       apply: () => inTurn(apply),
     },
-    transaction: (work) => transact(busyTimeoutMs, work, apply),
+    transaction: (work, shape) => transact(busyTimeoutMs, work, shape === 'beside_charges' ? undefined : apply),
     schemaTransaction: async (work) => {
       let began = false
       try {

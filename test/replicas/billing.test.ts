@@ -205,8 +205,10 @@ describe.skipIf(findPostgresPrograms() === undefined)('on three replicas', () =>
       ...{ 'provider.down': 2, 'provider.up': 2 },
     })
     // A stray response is raised by the replica that got it, and tested where connections are; bills in test/reconcile,
-    // batches in test/batches, subscriptions in test/money.
-    const others: readonly string[] = ['test', 'provider.stray', 'bill.differs', 'batch.ended', 'plan.unpaid']
+    // batches in test/batches, subscriptions in test/money, credit in src/alerts.
+    const others: readonly string[] = [
+      ...['test', 'provider.stray', 'bill.differs', 'batch.ended', 'plan.unpaid', 'credit.expiring'],
+    ]
     expect(Object.keys(byKind).sort()).toEqual(alertKinds.filter((kind) => !others.includes(kind)).sort())
     const percents = (await alerts('limit.reached', tenant.id)).map(({ data }) => data.percent)
     expect(percents.sort()).toEqual([100, 75, 90])

@@ -50,6 +50,13 @@ function partsOf(requests: number): Record<string, readonly Part[]> {
       ['removed people, with Redis', () => runRemovals({ redis: true, rounds: 20, withinMs: 1000 })],
       ['removed people, PostgreSQL alone', () => runRemovals({ redis: false, rounds: 20, withinMs: 1000 })],
     ],
+    upgrade: [
+      [
+        'rolling upgrade of two replicas',
+        (onProgress) =>
+          runRolling({ rounds: 1, streams: 40, requests: 5000, front: { probeMs: 500 }, upgrade: true, onProgress }),
+      ],
+    ],
     rolling: [
       ['rolling restart', (onProgress) => runRolling({ ...roll, front: { probeMs: 500 }, onProgress })],
       ...(findNginx() === undefined ? [] : [behindNginx]),

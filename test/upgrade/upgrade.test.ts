@@ -6,19 +6,11 @@ import { systemClock } from '../../src/kernel/clock.ts'
 import { verify } from '../../src/ledger/verify.ts'
 import type { Database } from '../../src/store/database.ts'
 import { migrate } from '../../src/store/migrate.ts'
-import { allMigrations, type Migration } from '../../src/store/migrations/registry.ts'
 import { openDatabase } from '../../src/store/open-database.ts'
 import { verifyAudit } from '../../src/tenancy/audit.ts'
 import { type CrashApp, startCrashApp } from '../parts/crash-app.ts'
 import { forEachEngine } from '../parts/engines.ts'
-
-/** Changes of a next release: a new table, a column with a default, an index. */
-const next: Migration = {
-  name: '9999-next',
-  text: `CREATE TABLE labels (key_id TEXT PRIMARY KEY, label TEXT NOT NULL);
-ALTER TABLE requests ADD COLUMN region TEXT NOT NULL DEFAULT 'eu';
-CREATE INDEX requests_by_path ON requests (path, id);`,
-}
+import { nextMigrations } from './next-migration.ts'
 
 async function call(app: CrashApp): Promise<number> {
   const response = await fetch(`${app.url}/v1/chat/completions`, {
@@ -57,7 +49,7 @@ forEachEngine((engine) => {
       // Three charges, and the opening credit.
       expect(before).toEqual({ requests: 3n, transfers: 4n })
       const lines: string[] = []
-      const options = { database, clock: systemClock, migrations: [...allMigrations, next] }
+      const options = { database, clock: systemClock, migrations: nextMigrations }
       expect(await migrate({ ...options, onProgress: (line) => lines.push(line) })).toEqual(['9999-next'])
       expect(lines).toEqual(['Upgrading the database: 9999-next'])
       expect(await countRows(database)).toEqual(before)

@@ -34,7 +34,8 @@ export interface Member {
   kill(): Promise<void>
   /** SIGTERM; answers with how it ended. */
   stop(): Promise<number | string>
-  start(): Promise<void>
+  /** `preload`: files that make it another version. */
+  start(preload?: readonly string[]): Promise<void>
   /** Log lines above the level of info, over all its lives. */
   readonly warnings: string[]
 }
@@ -135,10 +136,11 @@ class RunningMember implements Member {
     return (await this.#gateway?.stop()) ?? 'not started'
   }
 
-  async start(): Promise<void> {
+  async start(preload?: readonly string[]): Promise<void> {
     const before = await this.#replicaIds()
     this.#gateway = await startCrashGateway(this.data, {
       env: { ...this.env, TOLLGATE_PORT: this.#port },
+      ...(preload !== undefined && { preload }),
       onLine: (line) => void (/"level":"(warn|error)"/.test(line) && this.warnings.push(line)),
     })
     this.#port = new URL(this.#gateway.url).port

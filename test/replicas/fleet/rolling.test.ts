@@ -19,4 +19,16 @@ describe.skipIf(isMissing)('three replicas behind a balancer that looks at /read
     expect(faults).toEqual([])
     expect(figures['streams running when a replica was stopped, together']).toBeGreaterThanOrEqual(36)
   })
+
+  test('are upgraded one after the other, while the tables change under the old version, and not one request fails', async () => {
+    const { faults, figures } = await runRolling({
+      rounds: 1,
+      streams: 16,
+      front: { probeMs: 100 },
+      upgrade: true,
+      mayCommitSlowly: true,
+    })
+    expect(faults).toEqual([])
+    expect(figures['upgraded replicas']).toBe(2)
+  })
 })
