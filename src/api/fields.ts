@@ -3,6 +3,7 @@
 
 import { z } from 'zod'
 import { type Nano, parseUsd } from '../kernel/money.ts'
+import { subjectForms } from '../kernel/spend-limit.ts'
 import { type IdKind, type IdOf, idPrefixes, isIdOf } from './operation.ts'
 
 /** The message of a failed check: what the field must be, or that it is missing. */
@@ -91,9 +92,7 @@ const spendLimitsField = z
       subject: z
         .string(must('a subject such as "person:ada@example.com"'))
         .default('all')
-        .describe(
-          'Whose spend: `all` requests; `user` each end user; `tag:team=web`; `person` each person by their keys and sign-ins, `person:ADDRESS` one of them; `group:NAME`.',
-        ),
+        .describe(`Whose spend: ${subjectForms.map(([text, meaning]) => `\`${text}\` ${meaning}`).join('; ')}.`),
       models: z
         .string(must('a model id or a pattern such as "acme/*"'))
         .nullish()

@@ -1,6 +1,8 @@
 // Projects, which group keys and decide which models they may call, and API keys.
 
 import { z } from 'zod'
+import { redactionRules } from '../kernel/content-export.ts'
+import { policyFailureModes, policyModes, policyMoments } from '../kernel/policy-words.ts'
 import { catalogModelSchema } from './catalog.ts'
 import {
   aliasesField,
@@ -30,9 +32,18 @@ export const projectSchema = z.object({
   limits: limitsField,
   spend: spendField,
   managed_by: managedBy,
+  exports_content: z
+    .boolean()
+    .describe('Whether its prompts and answers are sent to the collector that the operator has set, if there is one.'),
   created_at: time,
   archived_at: time.nullable().describe('When it was deleted after it had been used; null = in use.'),
 })
+
+const exportsContentField = z
+  .boolean()
+  .describe(
+    'Whether its prompts and answers are sent to the collector that the operator has set. Absent at first = no.',
+  )
 
 /** As the workspace pays for it. */
 const offeredModelSchema = catalogModelSchema.omit({ off: true }).extend({
@@ -71,7 +82,12 @@ export const keyWithSecretSchema = keySchema.extend({
 export const projectOperations = {
   createProject: {
     summary: 'Creates a project in a workspace.',
-    body: z.strictObject({ name: nameField, models: modelsField.nullish(), aliases: aliasesField.nullish() }),
+    body: z.strictObject({
+      name: nameField,
+      models: modelsField.nullish(),
+      aliases: aliasesField.nullish(),
+      exports_content: exportsContentField.optional(),
+    }),
     example: { name: 'web', models: ['acme/*', 'other/large'] },
     answer: projectSchema,
     status: 201,
@@ -93,11 +109,12 @@ export const projectOperations = {
   },
   updateProject: {
     summary:
-      'Changes the name, the allowlist or the aliases. Absent fields stay as they are. Effective for the next request.',
+      'Changes the name, the allowlist, the aliases or whether content is exported. Absent fields stay as they are. Effective for the next request.',
     body: z.strictObject({
       name: nameField.optional(),
       models: modelsField.nullish().describe('The complete new allowlist; null = every model.'),
       aliases: aliasesField.nullish().describe('All further names of models; null = none.'),
+      exports_content: exportsContentField.optional(),
     }),
     example: { models: ['acme/large'] },
     answer: projectSchema,
@@ -114,6 +131,34 @@ export const projectOperations = {
     }),
   },
   putProjectLimits: limitsRow('project'),
+  getProjectContent: {
+    summary:
+      'Says where the prompts and answers of a project go beside the providers: the policies that judge them, and the collector that they are exported to.',
+    answer: z.object({
+      policies: z
+        .array(
+          z.object({
+            id: z.string(),
+            when: z.enum(policyMoments),
+            mode: z.enum(policyModes),
+            on_failure: z.enum(policyFailureModes),
+            models: z.array(z.string()).readonly().nullable().describe('null = all models.'),
+          }),
+        )
+        .readonly(),
+      export: z
+        .object({
+          to: z.string().describe('Origin of the collector.'),
+          sample_percent: z.number(),
+          characters_max: z.int(),
+          redact: z.array(z.enum(redactionRules)).readonly(),
+          response_header: z.boolean(),
+        })
+        .nullable()
+        .describe('null = the project exports no content, or the operator has set no collector.'),
+      has_collector: z.boolean().describe('Whether the operator has set a collector.'),
+    }),
+  },
   listProjectModels: {
     summary:
       'Lists the models the keys of a project can call now, as GET /v1/models does: by id, without pages, at the prices of its workspace.',

@@ -154,6 +154,7 @@ export function createAdmin(deps: AdminDependencies) {
     storedResponses: pipeline.storedResponses,
     providers: providerAdmin(catalog, auth.credentials, dialects, health),
     routeHistory,
+    contentRules: () => source.current,
     settings: () => source.settings(),
     configFile: source.editor,
     requests: createRequestReader({ database, ledger, requests: pipeline.requests }),

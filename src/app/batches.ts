@@ -31,7 +31,7 @@ export function createBatches({ storage, auth, pipeline, alerts, source, clock, 
   const lineKeys = createLineKeys()
   const runner = startBatchRunner({
     ...{ database, clock, store, files, lineKeys },
-    slots: new Slots({ max: () => source.current.batches.concurrency, isBusy: deps.isBusy }),
+    slots: new Slots({ clock, max: () => source.current.batches.concurrency, isBusy: deps.isBusy }),
     run: pipeline.runners({
       // Only the requests that are made of lines take this path.
       authenticate: (headers) => auth.authenticateKey(headers.get(payerHeader) as KeyId),

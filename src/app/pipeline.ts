@@ -29,6 +29,7 @@ import { type CallBudget, createHedgeBudget, createRetryBudget } from '../routin
 import { createHealth, type Health, type HealthNotice } from '../routing/health.ts'
 import { createStickyRoutes } from '../routing/sticky.ts'
 import { storeNow } from '../store/database.ts'
+import { createContentExporter } from '../telemetry/content-exporter.ts'
 import { createGatewayMetrics, readWallets } from '../telemetry/metrics.ts'
 import { createOtlpExporter, type OtlpExporter, readOtlpSettings } from '../telemetry/otlp.ts'
 import { createRequestLog, type RequestLog } from '../telemetry/request-log.ts'
@@ -207,6 +208,13 @@ function createObservers(deps: PipelineDependencies, observed: Observed) {
   const { source, clock, log, addressOf, auth } = deps
   const { database, adminToken } = deps.storage
   let otlp: OtlpExporter | undefined
+  const instanceId = createId('rep')
+  const report = (line: string) => log.warn(line)
+  const contentExporter = createContentExporter({
+    settings: () => source.current.contentExport,
+    headers: source.current.contentHeaders,
+    ...{ clock, version: manifest.version, instanceId, report },
+  })
   const metrics = createGatewayMetrics({
     clock,
     version: manifest.version,
@@ -223,10 +231,10 @@ function createObservers(deps: PipelineDependencies, observed: Observed) {
     strayCounts,
     logLinesDropped: deps.logLinesDropped,
     requestRecordsLost: requests.lost,
-    telemetryDropped: () => otlp?.dropped() ?? [],
+    telemetryDropped: () => [...(otlp?.dropped() ?? []), { values: ['content'], value: contentExporter.dropped() }],
   })
   source.onRefused(() => metrics.configRefused())
-  otlp = createOtlp(deps, () => metrics.registry.read())
+  otlp = createOtlp(deps, { instanceId, report, readMetrics: () => metrics.registry.read() })
   const retention = createRetention({
     database,
     clock,
@@ -239,12 +247,13 @@ function createObservers(deps: PipelineDependencies, observed: Observed) {
     onFault: (error) => log.warn('cannot move hours to the usage sums', { error: String(error) }),
   })
   const exporter = otlp
-  const observeBoth = (record: RequestRecord): void => {
+  const observe = (record: RequestRecord): void => {
     metrics.observeRequest(record)
     exporter?.observeRequest(record)
+    contentExporter.observeRequest(record)
   }
   return {
-    observe: exporter ? observeBoth : metrics.observeRequest,
+    observe,
     /** undefined = traces are not exported. */
     beginTrace: otlp?.beginTrace,
     streams: { opened: metrics.streamOpened, closed: metrics.streamClosed },
@@ -253,6 +262,7 @@ function createObservers(deps: PipelineDependencies, observed: Observed) {
     metrics: createMetricsRoute({ registry: metrics.registry, adminToken, clock, addressOf }),
     async close(): Promise<void> {
       await otlp?.close()
+      await contentExporter.close()
       await folding.close()
       await retention.close()
       metrics.close()
@@ -262,19 +272,9 @@ function createObservers(deps: PipelineDependencies, observed: Observed) {
 
 function createOtlp(
   { source, clock, log }: Base,
-  readMetrics: Parameters<typeof createOtlpExporter>[0]['readMetrics'],
+  more: Pick<Parameters<typeof createOtlpExporter>[0], 'instanceId' | 'report' | 'readMetrics'>,
 ): OtlpExporter | undefined {
   const { settings, faults } = readOtlpSettings(source.current.otel)
   for (const fault of faults) log.warn(fault)
-  return (
-    settings &&
-    createOtlpExporter({
-      settings,
-      clock,
-      version: manifest.version,
-      instanceId: createId('rep'),
-      readMetrics,
-      report: (line) => log.warn(line),
-    })
-  )
+  return settings && createOtlpExporter({ settings, clock, version: manifest.version, ...more })
 }

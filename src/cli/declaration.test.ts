@@ -128,6 +128,19 @@ test('aliases of a project are exported, planned and compared', () => {
   ])
 })
 
+test('content export of a project is exported, planned and compared', () => {
+  const [workspace] = installation({}, [])
+  const [web] = workspace?.projects ?? []
+  const installed = [{ ...workspace, projects: [{ ...web, exports_content: true }] }] as InstalledWorkspace[]
+  const text = renderDeclaration(declarationOf({ workspaces: installed, plans: [], managedSettings: [] }))
+  expect(text).toContain('exports_content: true')
+  expect(plan(text, installed)).toEqual(nothing)
+  expect(plan(text, []).changes[1]).toBe('+ project acme/web: models acme/*, beta/one, exports content')
+  expect(plan(text.replace('exports_content: true', 'exports_content: false'), installed).changes).toEqual([
+    '~ project acme/web: exports no content',
+  ])
+})
+
 test('revokes nothing without --prune, and with it only keys that a file created', () => {
   const installed = installation({}, [key('gone'), key('handmade', { managed_by: 'api' })])
   const text = 'workspaces: [{ name: acme, projects: [{ name: web, models: ["acme/*", beta/one] }] }]'

@@ -89,7 +89,14 @@ const keySchema = z.strictObject({
   expires_at: z.iso.datetime({ offset: true, error: 'expected a time such as "2027-01-31T00:00:00Z"' }).nullish(),
 })
 const aliases = z.record(z.string(), z.string()).nullish()
-const projectSchema = z.strictObject({ ...common, models, aliases, keys: z.array(keySchema).nullish() })
+const projectSchema = z.strictObject({
+  ...common,
+  models,
+  aliases,
+  /** Absent or null = no. */
+  exports_content: z.boolean().nullish(),
+  keys: z.array(keySchema).nullish(),
+})
 /** People by address, keys by their place in the workspace: `web/ci`. */
 const groupSchema = z.strictObject({ name: z.string().min(1), members: z.array(z.string().min(1)).nullish() })
 const workspaceSchema = z.strictObject({
@@ -114,6 +121,7 @@ type DeclaredGroup = z.output<typeof groupSchema>
 /** One of the three kinds; members that its kind does not have are absent. */
 interface Declared extends DeclaredKey, Children<Declared> {
   readonly aliases?: Aliases
+  readonly exports_content?: boolean | null | undefined
   readonly groups?: readonly DeclaredGroup[] | null | undefined
   readonly plan?: string | null | undefined
 }
@@ -184,6 +192,7 @@ interface Installed extends Children<Installed> {
   readonly managed_by: string
   readonly models?: List
   readonly aliases?: Aliases
+  readonly exports_content?: boolean
   readonly sources?: List
   readonly expires_at?: string | null
   readonly groups?: readonly InstalledGroup[]
@@ -248,19 +257,22 @@ function declaredPlan({ id, name, credit, period, expires_days, price }: Install
 }
 
 function declared(list: readonly Installed[]): readonly object[] {
-  return list.map(({ id, name, models, aliases, limits, sources, expires_at, plan, groups, projects, keys }) => ({
-    name,
-    ...(list.filter((each) => each.name === name).length > 1 && { id }),
-    ...(models && { models }),
-    ...(Object.keys(aliases ?? {}).length > 0 && { aliases }),
-    ...(Object.keys(limits).length > 0 && { limits }),
-    ...(sources && { sources }),
-    ...(expires_at && { expires_at }),
-    ...(plan && { plan }),
-    ...(groups?.length && { groups: groups.map((group) => declaredGroup(group, projects ?? [])) }),
-    ...(projects && { projects: declared(projects) }),
-    ...(keys && { keys: declared(keys) }),
-  }))
+  return list.map(
+    ({ id, name, models, aliases, exports_content, limits, sources, expires_at, plan, groups, projects, keys }) => ({
+      name,
+      ...(list.filter((each) => each.name === name).length > 1 && { id }),
+      ...(models && { models }),
+      ...(Object.keys(aliases ?? {}).length > 0 && { aliases }),
+      ...(exports_content && { exports_content }),
+      ...(Object.keys(limits).length > 0 && { limits }),
+      ...(sources && { sources }),
+      ...(expires_at && { expires_at }),
+      ...(plan && { plan }),
+      ...(groups?.length && { groups: groups.map((group) => declaredGroup(group, projects ?? [])) }),
+      ...(projects && { projects: declared(projects) }),
+      ...(keys && { keys: declared(keys) }),
+    }),
+  )
 }
 
 function declaredGroup({ name, members }: InstalledGroup, projects: readonly Installed[]): DeclaredGroup {
@@ -279,7 +291,17 @@ function placeOfMember({ id, name }: InstalledGroup['members'][number], projects
 type Place = string
 
 export interface Change {
-  readonly action: 'create' | 'allow' | 'alias' | 'group' | 'limit' | 'plan' | 'revoke' | 'delete' | 'replace'
+  readonly action:
+    | 'create'
+    | 'allow'
+    | 'alias'
+    | 'content'
+    | 'group'
+    | 'limit'
+    | 'plan'
+    | 'revoke'
+    | 'delete'
+    | 'replace'
   readonly what: Kind | 'group' | 'plan' | 'managed settings'
   /** Empty where there is only one. */
   readonly place: Place
@@ -334,7 +356,7 @@ export function planChanges(
     const matched = declared.map((entry) => match(what, prefix, entry, installed))
     for (const { entry, place, found } of matched) {
       const { id: _, limits, plan: wanted, ...body } = entry
-      const { name, models = null, aliases = null } = body
+      const { name, models = null, aliases = null, exports_content: exportsContent } = body
       if (found && what === 'key') faults.push(...fixedMembers(place, entry, found))
       if (found && what === 'project' && !sameList(found.models, models)) {
         const detail = `: models ${shownList(found.models)} → ${shownList(models)}`
@@ -348,14 +370,25 @@ export function planChanges(
           api.call('updateProject', { id: found.id, body: { aliases }, managedBy }),
         )
       }
+      if (found && what === 'project' && (found.exports_content ?? false) !== (exportsContent ?? false)) {
+        const detail = exportsContent ? ': exports content' : ': exports no content'
+        change('content', place, detail, (api) =>
+          api.call('updateProject', { id: found.id, body: { exports_content: exportsContent ?? false }, managedBy }),
+        )
+      }
       if (!found && what === 'workspace') {
         change('create', place, '', (api) => api.call('createWorkspace', { body: { name }, managedBy }))
       }
       if (!found && what === 'project') {
         const create: Change['call'] = (api, idOf) =>
-          api.call('createProject', { id: idOf(parent), body: { name, models, aliases }, managedBy })
+          api.call('createProject', {
+            id: idOf(parent),
+            body: { name, models, aliases, exports_content: exportsContent ?? false },
+            managedBy,
+          })
         const named = aliases === null ? '' : `, aliases ${shownAliases(aliases)}`
-        change('create', place, `: models ${shownList(models)}${named}`, create)
+        const exported = exportsContent ? ', exports content' : ''
+        change('create', place, `: models ${shownList(models)}${named}${exported}`, create)
       }
       if (!found && what === 'key') {
         // It was created and has ended, or never needs to be created.
@@ -535,7 +568,7 @@ function shownList(list: List): string {
 }
 
 const signs = {
-  ...{ create: '+', allow: '~', alias: '~', group: '~', limit: '~', plan: '~' },
+  ...{ create: '+', allow: '~', alias: '~', content: '~', group: '~', limit: '~', plan: '~' },
   ...{ revoke: '-', delete: '-', replace: '~' },
 } as const
 

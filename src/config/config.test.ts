@@ -121,6 +121,11 @@ test('uses defaults without a file or variables', () => {
     disabledProviders: [],
     bills: [],
     policies: [],
+    contentExport: {
+      ...{ url: undefined, sampleBasisPoints: 10_000, charactersMax: 65_536, isAnnounced: false },
+      redact: ['keys', 'emails', 'cards'],
+    },
+    contentHeaders: undefined,
     providers: [],
     models: [],
     providerKeys: {},

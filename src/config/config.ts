@@ -138,6 +138,7 @@ function settingsOf(given: SectionInputs, facts: ProcessFacts): SettingsConfig {
     ownKeys: values('own_keys'),
     retries: values('retries'),
     sessions: values('sessions'),
+    contentExport: values('content_export'),
     prices: values('prices'),
     reconcile: values('reconcile'),
     batches: values('batches'),

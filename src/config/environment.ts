@@ -166,6 +166,11 @@ export const variables = {
     check: [startsWith(/^smtps?:\/\//i), 'expected an address such as smtp://user:password@mail.example.com:587'],
   },
   TOLLGATE_MAIL_FROM: { unset: 'not set', help: 'sender of e-mails, such as `Tollgate <tollgate@example.com>`' },
+  TOLLGATE_CONTENT_HEADERS: {
+    unset: 'not set',
+    help: 'headers of the [content export](../operate/content-export.md), such as credentials: `name=value,name=value`, values percent-encoded',
+    isSecret: true,
+  },
   OTEL_EXPORTER_OTLP_ENDPOINT: {
     unset: 'not set: no export',
     help: 'where traces and metrics are sent over OTLP, see [monitoring](../operate/observe.md)',
@@ -265,6 +270,8 @@ export function readVariables(env: Environment, providerVariables: readonly stri
     oidc,
     /** undefined = no e-mail is sent. */
     mail,
+    /** As written; telemetry interprets it. */
+    contentHeaders: secrets.TOLLGATE_CONTENT_HEADERS,
     /** As written; telemetry interprets them. */
     otel: {
       endpoint: variable(env, 'OTEL_EXPORTER_OTLP_ENDPOINT'),

@@ -108,6 +108,7 @@ test.each([
       server: {},
       limits: {},
       own_keys: {},
+      content_export: {},
       retries: {},
       sessions: {},
       prices: {},

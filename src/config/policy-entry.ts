@@ -3,7 +3,8 @@
 
 import { z } from 'zod'
 import type { ProjectId, WorkspaceId } from '../kernel/ids.ts'
-import { type Policy, policyFailureModes, policyMedia, policyModes, policyMoments } from '../kernel/policy.ts'
+import type { Policy } from '../kernel/policy.ts'
+import { policyFailureModes, policyMedia, policyModes, policyMoments } from '../kernel/policy-words.ts'
 import type { Secret } from '../kernel/secret.ts'
 
 export interface PolicyEntry extends Policy {

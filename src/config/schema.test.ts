@@ -30,7 +30,7 @@ test('the tables of the reference match the code (update: bun run src/config/ref
 test('the schema has the sections and refuses other keys', () => {
   const schema = configJsonSchema()
   expect(Object.keys(schema.properties ?? {}).sort()).toEqual(
-    '$schema alerts aliases batches bills disabled_providers limits models own_keys payments policies prices providers reconcile retries server sessions sign_in webhooks'.split(
+    '$schema alerts aliases batches bills content_export disabled_providers limits models own_keys payments policies prices providers reconcile retries server sessions sign_in webhooks'.split(
       ' ',
     ),
   )

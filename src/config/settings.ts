@@ -2,6 +2,7 @@
 // Schema, `tollgate config`, `--help` and the tables of docs/reference/configuration.md all follow from the row.
 
 import { z } from 'zod'
+import { redactionRules } from '../kernel/content-export.ts'
 import type { WorkspaceId } from '../kernel/ids.ts'
 import { parseIpRange } from '../kernel/ip-range.ts'
 import { type ProcessFacts, setting } from './setting.ts'
@@ -358,6 +359,46 @@ export const sections = {
         member: 'keepReasoning',
         default: 'on',
         help: 'whether signed reasoning is kept in memory, encrypted, for an hour after its last use, for callers of Chat Completions, whose clients do not [send it back](prompt-caching.md#kept-reasoning), and output items for callers of Responses that [refer to them](responses.md#item-references)',
+      }),
+    },
+  },
+
+  content_export: {
+    member: 'contentExport',
+    about: '[Content export](../operate/content-export.md): prompts and answers of the projects that export them.',
+    settings: {
+      url: setting(
+        z
+          .url({ protocol: /^https?$/, error: 'expected an address such as https://collector.example.com:4318' })
+          .refine((url) => URL.parse(url)?.username === '' && !/[?#]/.test(url), {
+            error: 'expected an address without a user, a password, ? or #; credentials go to TOLLGATE_CONTENT_HEADERS',
+          })
+          .overwrite((url) => url.replace(/\/+$/, '').replace(/\/v1\/traces$/, '')),
+        {
+          unset: 'content is not exported',
+          variable: 'TOLLGATE_CONTENT_URL',
+          help: 'the collector or the tool that gets prompts and answers over OTLP, such as `http://phoenix:6006`; `/v1/traces` is appended',
+        },
+      ),
+      sample_percent: setting(percent, {
+        member: 'sampleBasisPoints',
+        default: 100,
+        unit: '%',
+        help: 'share of conversations that are exported; all requests of a conversation that the client names, or none',
+      }),
+      characters_max: setting(z.int().min(1000).max(1_000_000), {
+        member: 'charactersMax',
+        default: 65_536,
+        help: 'characters of the input that are exported, the newest messages first, and again of the output',
+      }),
+      redact: setting(z.array(z.enum(redactionRules)), {
+        default: redactionRules,
+        help: 'what is replaced before it is exported: `keys` of well-known forms, `emails`, and numbers of payment `cards`; `[]` = nothing',
+      }),
+      response_header: setting(onOff, {
+        member: 'isAnnounced',
+        default: 'off',
+        help: 'whether answers that are exported say so in the header `x-tollgate-content`',
       }),
     },
   },

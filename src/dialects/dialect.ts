@@ -155,8 +155,8 @@ export interface LimitView {
 export interface LimitViews {
   readonly requests?: LimitView
   readonly tokens?: LimitView
-  /** The tightest spend limit. */
-  readonly spend?: SpendView | undefined
+  /** The tightest spend limit. Not every surface shows it. */
+  readonly spend?: (() => SpendView) | undefined
 }
 
 export interface SpendView {

@@ -30,15 +30,15 @@ export function passesAttribution(of: Attribution, { session, agent, endUser, ta
 // End users are recorded as a hash, `eu_…`. If the operator records ids, a space and the id that was sent follow.
 
 export const endUserHashDigits = 20
-const hashLength = 3 + endUserHashDigits
+export const endUserHashLength = 3 + endUserHashDigits
 
 export function hashOfEndUser(recorded: string): string {
-  return recorded.slice(0, hashLength)
+  return recorded.slice(0, endUserHashLength)
 }
 
 /** The id, or the hash if no id is recorded. */
 export function shownEndUser(recorded: string): string {
-  return recorded.length > hashLength ? recorded.slice(hashLength + 1) : recorded
+  return recorded.length > endUserHashLength ? recorded.slice(endUserHashLength + 1) : recorded
 }
 
 // Tags are short names with short values, `team=web`.

@@ -38,19 +38,29 @@ interface TierInfo {
   readonly meaning: string
   /** Callers can ask for it by name. */
   readonly isAsked: boolean
+  /** Where the provider is to choose (`auto`), it may choose this one. */
+  readonly isChosen: boolean
 }
 
 /** Terms other than the standard ones, each with prices of its own. Dialects map their words to these names. */
 export const tiers = {
-  flex: { label: 'Flex', meaning: 'Slower and cheaper processing', isAsked: true },
-  priority: { label: 'Priority', meaning: 'Faster processing', isAsked: true },
-  ultrafast: { label: 'Ultrafast', meaning: 'The fastest processing', isAsked: true },
-  scale: { label: 'Scale', meaning: 'Processing on capacity that the operator has bought', isAsked: true },
-  batch: { label: 'Batch', meaning: 'Processing in batches of the provider', isAsked: false },
+  flex: { label: 'Flex', meaning: 'Slower and cheaper processing', isAsked: true, isChosen: true },
+  priority: { label: 'Priority', meaning: 'Faster processing', isAsked: true, isChosen: true },
+  // The default tier of an OpenAI project is standard, fast or scale:
+  // https://developers.openai.com/api/reference, "Project service tier settings", 2026-11
+  ultrafast: { label: 'Ultrafast', meaning: 'The fastest processing', isAsked: true, isChosen: false },
+  scale: {
+    label: 'Scale',
+    meaning: 'Processing on capacity that the operator has bought',
+    isAsked: true,
+    isChosen: true,
+  },
+  batch: { label: 'Batch', meaning: 'Processing in batches of the provider', isAsked: false, isChosen: false },
 } as const satisfies Record<string, TierInfo>
 
 export type Tier = keyof typeof tiers
 export const tierNames = Object.keys(tiers) as Tier[]
+export const askedTierNames = tierNames.filter((name) => tiers[name].isAsked)
 
 export function isTier(name: unknown): name is Tier {
   return typeof name === 'string' && Object.hasOwn(tiers, name)

@@ -4,7 +4,14 @@
 import type { RoutingPolicy } from '../catalog/model.ts'
 import type { Envelope, SentRequest, Warning } from '../dialects/canonical/translation.ts'
 import { assert, Failure, invalidRequest } from '../kernel/failure.ts'
-import { type Arrival, type Limiter, type LimitStates, limitFailure, type Refused } from '../limits/limiter.ts'
+import {
+  type Arrival,
+  isLimited,
+  type Limiter,
+  type LimitStates,
+  limitFailure,
+  type Refused,
+} from '../limits/limiter.ts'
 import type { CallBudget } from '../routing/failover.ts'
 import type { Health } from '../routing/health.ts'
 import { candidateRecords, type Offer, type ResolvedModel, shorten, type WorkspaceOffer } from '../routing/offer.ts'
@@ -167,7 +174,7 @@ function takeSlot(
   exchange: Exchange,
   { limits }: Caller,
 ): Arrival | Refusal | undefined {
-  if (limits.length === 0) return undefined
+  if (!limits.some(isLimited)) return undefined
   const arrival = limiter.arrive(limits)
   if (arrival.kind === 'refused') return refusedByLimit(exchange, arrival)
   exchange.slot = arrival

@@ -5,6 +5,7 @@ import type { Warning } from '../dialects/canonical/translation.ts'
 import type { Dialect, LimitViews } from '../dialects/dialect.ts'
 import { type Failure, retryHeaders } from '../kernel/failure.ts'
 import type { RequestId } from '../kernel/ids.ts'
+import { yieldToEventLoop } from '../kernel/timers.ts'
 import type { Candidate } from '../routing/plan.ts'
 import type { HeaderReader, RequestHeaders } from '../wire/http-message.ts'
 import type { Exchange } from './exchange.ts'
@@ -55,8 +56,9 @@ export function acceptsGzip(headers: HeaderReader): boolean {
 // ── Streams ──
 
 /**
- * Pieces of a text as they are read. The next piece is read when the client has taken the last: a slow reader holds up only
- * itself, and nothing more is read once it has left. `onError` reports what is thrown while they are read.
+ * Pieces of a text as they are read. The next piece is read when the client has taken the last, and other requests have had a
+ * turn: neither a slow reader nor a fast one holds up anybody else. Nothing more is read once it has left. `onError` reports what
+ * is thrown while they are read.
  */
 export function textStream(
   pieces: AsyncIterable<string | Uint8Array>,
@@ -70,6 +72,7 @@ export function textStream(
       try {
         for (let piece = await iterator.next(); !piece.done; piece = await iterator.next()) {
           await sink.write(typeof piece.value === 'string' ? encoder.encode(piece.value) : piece.value)
+          await yieldToEventLoop()
         }
       } catch (thrown) {
         onError(thrown)
@@ -149,7 +152,9 @@ function headerText(name: string): string {
 
 export function answerHeaders(exchange: Exchange, limits: LimitViews): AnswerHeaders {
   const { record, attempts } = exchange
-  return withLimits(routeHeaders(record.id, attempts.tried, Math.max(1, attempts.count)), exchange, limits)
+  const headers = routeHeaders(record.id, attempts.tried, Math.max(1, attempts.count))
+  if (record.content?.isAnnounced) headers['x-tollgate-content'] = 'exported'
+  return withLimits(headers, exchange, limits)
 }
 
 /** Adds the remaining limits of the caller, in the headers of its dialect. */

@@ -55,7 +55,7 @@ async function holdRecalled(deps: PlaceHoldDependencies, admitted: Admitted): Pr
 
 /** Counts the request among those that its nearly reached limits still admit per minute. */
 async function slowDown({ limiter }: AtLimitsDependencies, held: Held): Promise<Held | Refusal> {
-  const slowing = held.budgets.filter(isNearlyReached)
+  const slowing = held.slowing.filter(isNearlyReached)
   if (slowing.length === 0) return held
   const { admitted, exchange } = held
   const { caller } = admitted

@@ -27,6 +27,7 @@ import type { Candidate } from '../routing/plan.ts'
 import { ByteBuffer, openBrace, space, withoutByteOrderMark } from '../wire/bytes.ts'
 import { isEncoded, readResponseBody, readResponseStart, type TakePiece } from '../wire/read-body.ts'
 import { SseOverflow } from '../wire/sse.ts'
+import { StreamCapture } from './capture-content.ts'
 import {
   AttemptDeadline,
   type AttemptTimes,
@@ -57,6 +58,8 @@ export interface OpenStream extends AnyReply {
   readonly relay: StreamRelay
   readonly first: Uint8Array
   readonly timeouts: RouteTimeouts
+  /** Set if its content is exported. */
+  readonly capture: StreamCapture | undefined
   /** Ends the upstream call at once. */
   abort(): void
 }
@@ -293,7 +296,7 @@ async function readStream(running: RunningAttempt, response: UpstreamResponse): 
 
 /** A stream, or the whole reply if it was collected from one. */
 function replyOf(
-  { candidate, meter, lane, times, deadline, ticker, clock }: RunningAttempt,
+  { held, candidate, meter, lane, times, deadline, ticker, clock }: RunningAttempt,
   relay: StreamRelay,
   reader: OpenStream['reader'],
   first: Uint8Array,
@@ -310,7 +313,8 @@ function replyOf(
     return { kind: 'whole', ...facts, body: relay.terminal, usage: relay.usage }
   }
   const { timeouts } = times
-  return { kind: 'stream', ...facts, reader, relay, first, timeouts, abort }
+  const capture = held.exchange.record.content && new StreamCapture(held, relay)
+  return { kind: 'stream', ...facts, reader, relay, first, timeouts, capture, abort }
 }
 
 const ended: OpenStream['reader'] = { read: () => Promise.resolve({ done: true, value: undefined }) }

@@ -4,9 +4,10 @@
 
 import type { AssistantBlock } from '../dialects/canonical/conversation.ts'
 import { parseJson } from '../dialects/canonical/json.ts'
-import type { ReplyBlock, ReplyEvent } from '../dialects/canonical/reply.ts'
-import type { Target, Warning } from '../dialects/canonical/translation.ts'
-import { type Failure, unreachable } from '../kernel/failure.ts'
+import type { ReplyEvent } from '../dialects/canonical/reply.ts'
+import type { Warning } from '../dialects/canonical/translation.ts'
+import { ReplyBlocks } from '../dialects/reply/blocks.ts'
+import type { Failure } from '../kernel/failure.ts'
 import type { Policy } from '../kernel/policy.ts'
 import type { Usage } from '../kernel/usage.ts'
 import { ByteBuffer } from '../wire/bytes.ts'
@@ -22,6 +23,7 @@ import {
   refusalBy,
   uncheckedWarnings,
 } from './check-policies.ts'
+import { parserFor, replyJson } from './client-bytes.ts'
 import { answerDocument } from './policy-document.ts'
 import type { Held } from './stages.ts'
 
@@ -62,9 +64,7 @@ export async function checkWhole(
   policies: readonly Policy[],
   reply: WholeReply,
 ): Promise<CheckedAnswer> {
-  const text = new TextDecoder().decode(reply.body)
-  // Gemini's API writes a stream without events as a list.
-  const json = text.startsWith('[') ? text.slice(1, -1) : text
+  const json = replyJson(reply.body)
   const events = parserFor(held).whole(new TextEncoder().encode(json))
   const document = answerDocument(blocksOf(events), [parseJson(json)])
   const judged = await judge(deps, held, policies, document)
@@ -146,15 +146,6 @@ export class HeldAnswer {
   }
 }
 
-/** Reads what was written for the client. */
-function parserFor({ exchange, admitted }: Held) {
-  const target: Target = {
-    ...{ upstreamModel: admitted.model.id, issuer: '', rules: {} },
-    ...{ defaultOutputCap: undefined, maxOutputTokens: undefined },
-  }
-  return exchange.surface.translation.parseStream(target, exchange.record.id)
-}
-
 function judge(
   deps: CheckPoliciesDependencies,
   { admitted }: Held,
@@ -164,40 +155,10 @@ function judge(
   return askPolicies(deps, admitted, { policies, moment: 'answer', dataOf: () => document })
 }
 
-/** The blocks of a reply, complete or not. */
-function blocksOf(events: readonly ReplyEvent[]): AssistantBlock[] {
-  const blocks: AssistantBlock[] = []
-  let open: ReplyBlock | undefined
-  let text = ''
-  const close = () => {
-    if (open) blocks.push(blockOf(open, text))
-    open = undefined
-    text = ''
-  }
-  for (const event of events) {
-    if (event.type === 'block-start') {
-      close()
-      open = event.block
-    } else if (event.type === 'block-end') close()
-    else if ('text' in event) text += event.text
-  }
-  close()
-  return blocks
-}
-
-function blockOf(block: ReplyBlock, text: string): AssistantBlock {
-  switch (block.kind) {
-    case 'text':
-    case 'refusal':
-    case 'thinking':
-      return { kind: block.kind, text }
-    case 'sealed-thinking':
-      return block
-    case 'tool-call':
-      return { ...block, arguments: text }
-    default:
-      return unreachable(block)
-  }
+function blocksOf(events: readonly ReplyEvent[]): readonly AssistantBlock[] {
+  const blocks = new ReplyBlocks()
+  for (const event of events) blocks.take(event)
+  return blocks.all()
 }
 
 /** A reply that is only a refusal, in the words of the policy. */

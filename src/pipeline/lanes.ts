@@ -29,6 +29,7 @@ import {
   type Warning,
 } from '../dialects/canonical/translation.ts'
 import type { Dialect, UpstreamDialect } from '../dialects/dialect.ts'
+import type { ReplyBlocks } from '../dialects/reply/blocks.ts'
 import type { RelayReply, StreamRelay } from '../dialects/reply/relay.ts'
 import { ReplyMapper, UsageMeter } from '../dialects/reply/stages.ts'
 import { placeMarks } from '../dialects/request/cache-marks.ts'
@@ -38,6 +39,7 @@ import type { Usage } from '../kernel/usage.ts'
 import { wrappings } from '../providers/wrapping/wrappings.ts'
 import type { Candidate, OfferedModel } from '../routing/plan.ts'
 import { isStrict } from './answer.ts'
+import { replyBlocksFor } from './capture-content.ts'
 import type { Content } from './content.ts'
 import { answeredText, ReplyKeeper, withRecalled } from './kept-reasoning.ts'
 import type { Meter } from './meter.ts'
@@ -414,7 +416,8 @@ function relayTranslated(
   const note = (text: string) => void record.notes.push(text)
   const keeper = keeperFor(held, dialect)
   const translated = { from: dialect, to: surface, target, mapping, context: meter.renderContext(), note, keeper }
-  return held.admitted.envelope.stream ? new TranslatedStream(translated) : new CollectedReply(translated)
+  if (!held.admitted.envelope.stream) return new CollectedReply(translated)
+  return new TranslatedStream({ ...translated, said: replyBlocksFor(record) })
 }
 
 /** undefined = the caller sends reasoning back itself, or none is kept. */
@@ -438,6 +441,8 @@ export interface Translated {
   /** Adds a note about an oddity of the reply to the request's record. */
   note(text: string): void
   readonly keeper?: ReplyKeeper | undefined
+  /** Where the blocks of a stream are gathered, if its content is exported. */
+  readonly said?: ReplyBlocks | undefined
 }
 
 /** Characters of a provider's stop reason that are recorded. */
@@ -453,6 +458,7 @@ abstract class TranslatedRelay implements StreamRelay {
   terminal: Uint8Array = nothing
   fault: ProviderFault | undefined
   bytesAtReport: number | undefined
+  readonly said: ReplyBlocks | undefined
   /** The last usage that counted output. */
   #counted: Usage | undefined
   readonly #parser: StreamParser
@@ -462,7 +468,8 @@ abstract class TranslatedRelay implements StreamRelay {
   readonly #keeper: ReplyKeeper | undefined
   readonly #isSameDialect: boolean
 
-  constructor({ from, to, target, mapping, context, note, keeper }: Translated) {
+  constructor({ from, to, target, mapping, context, note, keeper, said }: Translated) {
+    this.said = said
     this.#note = note
     this.#keeper = keeper
     this.#isSameDialect = from.id === to.id
@@ -521,6 +528,7 @@ abstract class TranslatedRelay implements StreamRelay {
         if (event.type === 'reply-failure') this.fault = event.fault
         else text += this.take(event.type === 'reply-start' && !this.#isSameDialect ? withoutId(event) : event)
         this.#keeper?.take(event)
+        this.said?.take(event)
         if (event.type === 'reply-end') this.#noteOddities(event.stop)
       }
     }

@@ -7,7 +7,7 @@ import type { Clock } from '../kernel/clock.ts'
 import { Failure } from '../kernel/failure.ts'
 import { type Nano, zeroNano } from '../kernel/money.ts'
 import { isRolling } from '../kernel/spend-limit.ts'
-import type { AskedTier, Bucket, Tier, UnitBucket, UnitCounts } from '../kernel/usage.ts'
+import { type AskedTier, type Bucket, type Tier, tiers, type UnitBucket, type UnitCounts } from '../kernel/usage.ts'
 import type { Unavailable } from '../ledger/account.ts'
 import { type BudgetUse, budgetName, type Promised, type RoomName, tightestSpend } from '../ledger/budget.ts'
 import { type HoldOutcome, type HoldRequest, type Ledger, usualHoldLifetimeMs } from '../ledger/ledger.ts'
@@ -139,13 +139,20 @@ function held(
   const { exchange, limits } = admitted
   const hold = new Hold(exchange.record.id, ledger, facts, amount, factsByModel, rooms, asked)
   exchange.hold = hold
-  const limitsLeft = budgets ? { ...limits, spend: tightestSpend(budgets, clock.now()) } : limits
-  return { exchange, admitted, hold, limits: limitsLeft, budgets: usesOf(asked, budgets), waitedMs: 0 }
+  const limitsLeft = budgets?.length ? { ...limits, spend: () => tightestSpend(budgets, clock.now()) } : limits
+  return { exchange, admitted, hold, limits: limitsLeft, slowing: slowingOf(asked, budgets), waitedMs: 0 }
 }
 
-/** With what the limits do besides refusing. */
-function usesOf({ budgets: limits = [] }: AskedHold, uses: readonly BudgetUse[] = []): readonly LimitUse[] {
-  return uses.map((use, at) => ({ ...limits[at], ...use }))
+const noneSlowing: readonly LimitUse[] = []
+
+/** Most limits slow nothing down. */
+function slowingOf({ budgets: limits = [] }: AskedHold, uses: readonly BudgetUse[] = []): readonly LimitUse[] {
+  if (!limits.some(isSlowing)) return noneSlowing
+  return uses.map((use, at) => ({ ...limits[at], ...use })).filter(isSlowing)
+}
+
+function isSlowing({ slowDown }: LimitBudget): boolean {
+  return slowDown !== undefined
 }
 
 /** The model for which most must be held, of those that may answer. */
@@ -241,8 +248,9 @@ function holdFacts({ envelope, content, plan }: Admitted, model: OfferedModel): 
 
 /** Of the tiers with a price. Capacity that the operator has bought may serve requests that ask for nothing. */
 function possibleTiers(price: Price, asked: AskedTier | undefined): readonly Tier[] {
-  const possible = pricedTiers(price).filter((tier) => tier !== 'batch')
-  return asked === 'auto' ? possible : possible.filter((tier) => tier === asked || (tier === 'scale' && !asked))
+  const priced = pricedTiers(price)
+  if (asked === 'auto') return priced.filter((tier) => tiers[tier].isChosen)
+  return priced.filter((tier) => tiers[tier].isAsked && (tier === asked || (tier === 'scale' && !asked)))
 }
 
 function mayContainAudio(content: Content): boolean {

@@ -66,6 +66,7 @@ const deps: RunDependencies = {
       storeResponses: false,
       endUsers: 'hashed',
       policies: [],
+      contentExport: { url: undefined, sampleBasisPoints: 10_000, charactersMax: 1000, redact: [], isAnnounced: false },
       sessions: { cacheMarks: true, keepReasoning: true },
       retries: { attempts: 3, backoffMs: 0, totalMs: 8000, unavailableStatus: 404 },
     },

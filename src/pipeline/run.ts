@@ -10,6 +10,7 @@
 //                                                               Hold: perhaps after a wait for others, or of another model
 //                                                               that a spend limit names (its own Admitted)
 //   confirmKey       Held                         nothing, or a Refusal if another replica took the key over
+//   captureRequest   Held                         nothing; the content is in the record, if its project exports it
 //   attemptRoutes    Held                         Reply         of a provider, in the caller's dialect, whole or an open
 //                                                               stream, with its Meter
 //                                                 NoReply       why none replied
@@ -28,6 +29,7 @@
 
 import type { Warning } from '../dialects/canonical/translation.ts'
 import type { Dialect } from '../dialects/dialect.ts'
+import type { ContentExportSettings } from '../kernel/content-export.ts'
 import { assert, Failure } from '../kernel/failure.ts'
 import type { CallBudget } from '../routing/failover.ts'
 import type { Health } from '../routing/health.ts'
@@ -40,6 +42,7 @@ import { Answer, type AnswerHeaders, answerHeaders, failureAnswer, streamHeaders
 import { holdWithinLimits } from './at-limits.ts'
 import type { OpenStream, Reply } from './attempt.ts'
 import { type AttemptRoutesDependencies, attemptRoutes, warningsOf } from './attempt-routes.ts'
+import { captureRequest } from './capture-content.ts'
 import { answerPolicies, type CheckedAnswer, checkWhole, HeldAnswer } from './check-answer.ts'
 import { type CheckPoliciesDependencies, checkPolicies } from './check-policies.ts'
 import { claimKey, confirmKey, replayHeaders } from './claim-key.ts'
@@ -77,7 +80,7 @@ export interface RunDependencies
     SettleReplyDependencies {
   readonly settings: AdmitDependencies['settings'] &
     CheckPoliciesDependencies['settings'] &
-    AttemptRoutesDependencies['settings']
+    AttemptRoutesDependencies['settings'] & { readonly current: { readonly contentExport: ContentExportSettings } }
   readonly health: Health
   readonly retryBudget: CallBudget
   readonly sticky: StickyRoutes
@@ -129,10 +132,20 @@ export function createRunRequest(
       // Nothing has been sent yet, so a client that left during the hold costs nothing.
       if (exchange.clientGone.aborted) return endClientLeft(deps, exchange)
 
+      if (held.admitted.caller.exportsContent) capture(held)
       const replying: Promise<Reply | NoReply> = attemptRoutes(deps, held)
       return checked.envelope.stream ? await answerStreamed(held, replying) : await answerWhole(held, replying)
     } catch (error) {
       return endWithError(deps, exchange, deps.onDefect(error, exchange.record.id))
+    }
+  }
+
+  /** A defect of ours in it must not end the request. */
+  function capture(held: Held): void {
+    try {
+      captureRequest(deps.settings.current.contentExport, held)
+    } catch (error) {
+      deps.onDefect(error, held.exchange.record.id)
     }
   }
 
@@ -237,7 +250,8 @@ function isNoReply(reply: Reply | NoReply): reply is NoReply {
 }
 
 function readReplyOf(stream: OpenStream, lastBytes = stream.relay.terminal): ReadReply {
-  return { reply: stream, measured: stream.relay, bodyToKeep: undefined, lastBytes }
+  const { relay: measured, capture } = stream
+  return { reply: stream, measured, bodyToKeep: undefined, lastBytes, capture }
 }
 
 function withWarnings(headers: AnswerHeaders, warnings: readonly Warning[]): AnswerHeaders {

@@ -4,6 +4,7 @@
 import type { Usage } from '../kernel/usage.ts'
 import type { Health } from '../routing/health.ts'
 import type { StickyRoutes } from '../routing/sticky.ts'
+import { captureReply } from './capture-content.ts'
 import type { InputRatios } from './estimate.ts'
 import type { PreviousTurns, UsualOutputs } from './learned.ts'
 import { sessionOf } from './place-hold.ts'
@@ -27,6 +28,7 @@ export function createSettleReply(deps: SettleReplyDependencies): SettleReply {
   return (held, end, read) => {
     const { record, attempts } = held.exchange
     if (end.why !== undefined) attempts.interrupted(end.why)
+    if (read && record.content) captureReply(held, end.failure, read)
     if (read) {
       learnTokens(held, read)
       learnRoute(held, end.why, read)

@@ -26,6 +26,7 @@ import type { GenerationKeys, KeyedRequest } from '../tenancy/idempotency.ts'
 import type { StoredResponses } from '../tenancy/stored-responses.ts'
 import { Answer, failureAnswer, routeHeaders, withLimits } from './answer.ts'
 import type { OpenStream, WholeReply } from './attempt.ts'
+import type { StreamCapture } from './capture-content.ts'
 import type { Exchange } from './exchange.ts'
 import type { Meter } from './meter.ts'
 import type { Held, Refusal } from './stages.ts'
@@ -85,6 +86,8 @@ export interface ReadReply {
   readonly bodyToKeep: Uint8Array | undefined
   /** The end of the reply, from which a response to be stored is read. */
   readonly lastBytes: Uint8Array
+  /** Of a stream whose content is exported. */
+  readonly capture?: StreamCapture | undefined
 }
 
 /** How an answer ended. */

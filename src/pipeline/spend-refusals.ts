@@ -46,8 +46,8 @@ export function refusalOf(admitted: Admitted, refused: Refused, facts: RefusalFa
   const now = exchange.record.startedAt
   const endsAt = leavesInMs === undefined ? (windowEnd(refused.window) ?? now) : now + leavesInMs
   const failure = overBudget(caller, refused, needed, { now, endsAt, retryMs })
-  const spend = isInFlight ? undefined : { ...spendState(refused, now), isReached: true }
-  return new Refusal(failure, spend ? { ...limits, spend } : limits, reached)
+  const spend = () => ({ ...spendState(refused, now), isReached: true })
+  return new Refusal(failure, isInFlight ? limits : { ...limits, spend }, reached)
 }
 
 function insufficient(caller: Caller, refused: Insufficient, needed: Nano, isInFlight: boolean): Failure {
@@ -118,6 +118,26 @@ export function wordsOf({ keyName, limits, person, groups = [] }: Caller, { scop
   const owner = scope && !subject.startsWith(holder) ? ` (limit of ${scope.kind} "${scope.name}")` : ''
   const per = isRolling(window) ? `in any ${window}` : `per ${periodOf(window)}`
   return { subject, limit: `$${formatUsd(cap)} ${per}${owner}`, scope }
+}
+
+/** `needed`: what a batch will cost; `left`: what the limit leaves for it until it expires. */
+export function batchOverBudget(
+  caller: Caller,
+  use: LimitUse,
+  { needed, left, now }: { readonly needed: Nano; readonly left: Nano; readonly now: number },
+): Failure {
+  const { subject, limit, scope } = wordsOf(caller, use)
+  const metadata = {
+    reason: 'limit',
+    limit: formatUsd(use.cap),
+    spent: formatUsd(use.spent),
+    needed: formatUsd(needed),
+  }
+  const message = `${subject} has used $${metadata.spent} of ${limit}. That leaves $${formatUsd(left)} for the 24 hours in which this batch may run, and it will cost up to about $${metadata.needed}. Raise the limit: console → ${limitPage(scope)}, or \`tollgate limits put\`. Fewer lines, or a lower \`max_tokens\` in them, need less.`
+  const resetsAt = windowEnd(use.window, now) ?? now
+  return new Failure('LIMIT_EXCEEDED', message, {
+    ...{ retryAfterMs: Math.max(1000, resetsAt - now), shouldRetry: false, isSpendLimit: true, metadata, resetsAt },
+  })
 }
 
 /** For the record of a request, which outlives addresses: people and groups by id. */

@@ -58,8 +58,8 @@ export interface Held {
   readonly hold: Hold
   /** With the tightest spend limit before this request. */
   readonly limits: LimitViews
-  /** Its spend limits before this request. */
-  readonly budgets: readonly LimitUse[]
+  /** Those of its spend limits that slow requests down once they are nearly reached, before this request. */
+  readonly slowing: readonly LimitUse[]
   /** How long it waited for money that running requests held. The client's patience began before. */
   readonly waitedMs: number
 }

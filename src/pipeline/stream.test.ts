@@ -45,6 +45,7 @@ function openStream(read: () => Promise<{ done: boolean; value?: Uint8Array }>, 
     reader: { read },
     relay,
     first: new TextEncoder().encode(': first\n\n'),
+    capture: undefined,
     timeouts: { connectMs: 1e6, firstEventMs: 1e6, contentIdleMs: 120_000, idleMs: 1e6, totalMs: 1e6 },
     abort,
   }

@@ -149,9 +149,10 @@ class Pump implements AnswerStream, Watched {
     if (this.#full) await this.#untilTaken(this.#full)
   }
 
-  #forward(sink: AnswerSink, { relay }: OpenStream, bytes: Uint8Array): void {
+  #forward(sink: AnswerSink, { relay, capture }: OpenStream, bytes: Uint8Array): void {
     const { reach, ticker } = this.#deps
     this.#clocks.received(ticker.nowMs, relay.outputBytes)
+    capture?.push(bytes)
     if (bytes.length === 0) this.#full = undefined
     else if (this.#heldAnswer) this.#heldAnswer.push(bytes)
     else {

@@ -129,11 +129,11 @@ function fieldsOf(message: Uint8Array): readonly Field[] {
 
 const nothing = new Uint8Array(0)
 
-function fieldOf(number: number, content: Uint8Array): Uint8Array {
+export function fieldOf(number: number, content: Uint8Array): Uint8Array {
   return join([varint(number * 8 + 2), varint(content.length), content])
 }
 
-function varint(value: number): Uint8Array {
+export function varint(value: number): Uint8Array {
   const bytes: number[] = []
   for (let rest = value; ; rest = Math.floor(rest / 128)) {
     if (rest < 128) return Uint8Array.of(...bytes, rest)
@@ -141,6 +141,6 @@ function varint(value: number): Uint8Array {
   }
 }
 
-function join(parts: readonly Uint8Array[]): Uint8Array {
+export function join(parts: readonly Uint8Array[]): Uint8Array {
   return Buffer.concat(parts)
 }

@@ -1,6 +1,6 @@
 // Finished requests and metric readings as OTLP payloads, in the JSON that the protocol defines
 // (https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding): 64-bit integers are strings, ids are hexadecimal,
-// enums are numbers. Payloads contain no prompts, answers, error texts or keys.
+// enums are numbers. Payloads contain no prompts, answers, error texts or keys; `content-exporter.ts` makes those that do.
 
 import { totalInputTokens, type Usage } from '../kernel/usage.ts'
 import { createRegistry, isGeneration, type MetricReading, none } from './metrics.ts'
@@ -8,9 +8,9 @@ import { hasAnswered, type RequestRecord, type TraceContext } from './request-re
 
 // The `gen_ai.` names are OpenTelemetry's conventions for generative models, version 1.42.0, which are still in development
 // (open-telemetry/semantic-conventions-genai, read 2026-07). Names that hold prompts or answers, such as
-// `gen_ai.input.messages`, are left out on purpose.
+// `gen_ai.input.messages`, are in `content-exporter.ts` only.
 
-const schemaUrl = 'https://opentelemetry.io/schemas/gen-ai/1.42.0'
+export const schemaUrl = 'https://opentelemetry.io/schemas/gen-ai/1.42.0'
 
 /** The same in every payload. */
 export interface Sender {
@@ -25,7 +25,7 @@ type AttributeValue = string | number | boolean | { readonly doubleValue: number
 type AttributeValues = Readonly<Record<string, AttributeValue | undefined>>
 
 /** Leaves out values that are undefined or empty. */
-function attributes(values: AttributeValues) {
+export function attributes(values: AttributeValues) {
   return Object.entries(values).flatMap(([key, value]) =>
     value === undefined || value === '' ? [] : [{ key, value: encoded(value) }],
   )
@@ -37,13 +37,13 @@ function encoded(value: AttributeValue) {
   return typeof value === 'boolean' ? { boolValue: value } : value
 }
 
-function senderOf({ serviceName, version, instanceId }: Sender) {
+export function senderOf({ serviceName, version, instanceId }: Sender) {
   const names = { 'service.name': serviceName, 'service.version': version, 'service.instance.id': instanceId }
   return { resource: { attributes: attributes(names) }, scope: { name: 'tollgate', version } }
 }
 
 /** Nanoseconds from epoch milliseconds and an offset that may have fractions. */
-function unixNanos(epochMs: number, offsetMs = 0): string {
+export function unixNanos(epochMs: number, offsetMs = 0): string {
   return String(BigInt(epochMs) * 1_000_000n + BigInt(Math.round(offsetMs * 1_000_000)))
 }
 
@@ -60,8 +60,8 @@ export type RandomBytes = (count: number) => Uint8Array
 
 /** Enums of the protocol. */
 const server = 2
-const client = 3
-const statusOf = (isError: boolean): { readonly code?: number } => (isError ? { code: 2 } : {})
+export const client = 3
+export const statusOf = (isError: boolean): { readonly code?: number } => (isError ? { code: 2 } : {})
 
 export function tracesPayload(requests: readonly TracedRequest[], sender: Sender, randomBytes: RandomBytes) {
   const { resource, scope } = senderOf(sender)
@@ -120,7 +120,7 @@ function requestAttributes(record: RequestRecord, operation: string) {
   })
 }
 
-function usageAttributes(usage: Usage): AttributeValues {
+export function usageAttributes(usage: Usage): AttributeValues {
   const { cacheReported, cacheReadTokens, cacheWriteTokens, cacheWriteLongTokens } = usage
   return {
     // All input, cached or not.

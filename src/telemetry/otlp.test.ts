@@ -7,8 +7,8 @@ import {
   type OtlpExporterOptions,
   readOtlpSettings,
   readTraceparent,
-  type SendOutcome,
 } from './otlp.ts'
+import type { SendOutcome } from './otlp-queue.ts'
 
 interface Sent {
   readonly signal: string

@@ -13,6 +13,7 @@ import {
   type TracedRequest,
   tracesPayload,
 } from './otlp-payload.ts'
+import { createSendQueue, type SendOutcome } from './otlp-queue.ts'
 import type { RequestRecord, TraceContext } from './request-record.ts'
 
 export type OtlpExporter = ReturnType<typeof createOtlpExporter>
@@ -36,8 +37,6 @@ const metricsFlushMs = 60_000
 /** Requests, of about 3 KB each. */
 const queueMax = 2_048
 const batchMax = 256
-/** Five seconds apart. */
-const triesMax = 3
 /** Payloads of clients that are on their way: of at most 4 MiB each, and usually of some kilobytes. */
 const relayingMax = 16
 
@@ -48,31 +47,13 @@ export function createOtlpExporter(options: OtlpExporterOptions) {
   const beginTrace = createBeginTrace({ sampleRatio: settings.sampleRatio, randomBytes })
   const genAi = createGenAiMetrics()
   const startedAt = clock.now()
-  const dropped = { traces: 0, metrics: 0, clients: 0 }
+  const dropped = { metrics: 0, clients: 0 }
   let relaying = 0
-  let queue: TracedRequest[] = []
-  /** How often sending the batch at the head of the queue has failed. */
-  let tries = 0
-  let sending: Promise<void> | undefined
-
-  async function sendQueued(): Promise<void> {
-    while (queue.length > 0) {
-      const batch = queue.slice(0, batchMax)
-      const { kind } = await send('traces', tracesPayload(batch, sender, randomBytes))
-      if (kind === 'later' && ++tries < triesMax) return
-      if (kind !== 'sent') dropped.traces += batch.length
-      tries = 0
-      queue = queue.slice(batch.length)
-    }
-  }
-
-  /** One at a time: later calls wait for the one that runs. */
-  function flushTraces(): Promise<void> {
-    sending ??= sendQueued().finally(() => {
-      sending = undefined
-    })
-    return sending
-  }
+  const queue = createSendQueue<TracedRequest>({
+    send: (batch) => send('traces', tracesPayload(batch, sender, randomBytes)),
+    itemsMax: queueMax,
+    batchMax,
+  })
 
   async function flushMetrics(): Promise<void> {
     const readings = [...(await options.readMetrics()), ...(await genAi.read())]
@@ -82,10 +63,10 @@ export function createOtlpExporter(options: OtlpExporterOptions) {
 
   /** Sends the queue and the metrics. */
   async function flush(): Promise<void> {
-    await Promise.all([flushTraces(), flushMetrics()])
+    await Promise.all([queue.flush(), flushMetrics()])
   }
 
-  const stops = [every(traceFlushMs, flushTraces), every(metricsFlushMs, flushMetrics)]
+  const stops = [every(traceFlushMs, queue.flush), every(metricsFlushMs, flushMetrics)]
 
   return {
     /** Call at the beginning of a request, with its `traceparent`. The result is the `trace` of its record. */
@@ -94,14 +75,7 @@ export function createOtlpExporter(options: OtlpExporterOptions) {
     observeRequest(record: RequestRecord): void {
       genAi.observeRequest(record)
       const trace = record.trace ?? beginTrace(null)
-      if (!trace.sampled) return
-      if (queue.length >= queueMax) {
-        dropped.traces++
-        return
-      }
-      queue.push({ record, trace })
-      // Under load the queue is full long before the timer fires. A failing collector gets the next batch on the timer.
-      if (queue.length % batchMax === 0 && tries === 0) void flushTraces()
+      if (trace.sampled) queue.push({ record, trace })
     },
     /** Sends on what a client reported of itself, in protobuf or JSON. Returns at once; what the collector does not take is dropped. */
     relay(signal: Signal, body: Uint8Array | object): void {
@@ -116,20 +90,16 @@ export function createOtlpExporter(options: OtlpExporterOptions) {
       })
     },
     /** Requests whose spans were dropped, and payloads of metrics and of clients that did not arrive. */
-    dropped: () => byLabel(dropped),
+    dropped: () => byLabel({ traces: queue.dropped(), ...dropped }),
     flush,
     /** Flushes once more. What is still queued then counts as dropped. */
     async close(): Promise<void> {
       for (const stop of stops) stop()
       await flush()
-      dropped.traces += queue.length
-      queue = []
+      queue.drop()
     },
   }
 }
-
-/** `later`: the collector or the network fails, so a retry may work. `refused`: a retry would be rejected as well. */
-export type SendOutcome = { readonly kind: 'sent' } | { readonly kind: 'later' | 'refused'; readonly why: string }
 
 export type Signal = 'traces' | 'metrics' | 'logs'
 
@@ -141,7 +111,7 @@ const sendTimeoutMs = 10_000
 const retryable: ReadonlySet<number> = new Set([429, 502, 503, 504])
 
 /** Never throws. */
-function createSend({ endpoint, headers }: OtlpSettings): Send {
+export function createSend({ endpoint, headers }: Pick<OtlpSettings, 'endpoint' | 'headers'>): Send {
   const revealed = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, value.reveal()]))
   return async (signal, payload) => {
     try {
@@ -172,16 +142,20 @@ function errorName(error: unknown): string {
 }
 
 /** Reports once when sending begins to fail, and once when it works again. */
-function createReportingSend(send: Send, report: (line: string) => void): Send {
+export function createReportingSend(
+  send: Send,
+  report: (line: string) => void,
+  collector = 'telemetry collector',
+): Send {
   let isFailing = false
   return async (signal, payload) => {
     const outcome = await send(signal, payload)
     if (outcome.kind === 'sent') {
-      if (isFailing) report('the telemetry collector accepts data again')
+      if (isFailing) report(`the ${collector} accepts data again`)
       isFailing = false
     } else if (!isFailing) {
       isFailing = true
-      report(`the telemetry collector does not accept ${signal} (${outcome.why}); data that cannot be sent is dropped`)
+      report(`the ${collector} does not accept ${signal} (${outcome.why}); data that cannot be sent is dropped`)
     }
     return outcome
   }
@@ -219,7 +193,7 @@ export function readTraceparent(text: string | null): Omit<TraceContext, 'parent
   return { traceId, spanId, sampled: (Number.parseInt(flags, 16) & 1) === 1 }
 }
 
-function cryptoBytes(count: number): Uint8Array {
+export function cryptoBytes(count: number): Uint8Array {
   return crypto.getRandomValues(new Uint8Array(count))
 }
 
@@ -263,7 +237,11 @@ export function readOtlpSettings(variables: OtlpVariables): { settings: OtlpSett
 }
 
 /** `name=value,name=value`, values percent-encoded. */
-function readHeaders(text: Secret | undefined, faults: string[]): Readonly<Record<string, Secret>> {
+export function readHeaders(
+  text: Secret | undefined,
+  faults: string[],
+  variable = 'OTEL_EXPORTER_OTLP_HEADERS',
+): Readonly<Record<string, Secret>> {
   const headers: Record<string, Secret> = {}
   for (const [at, pair] of (text?.reveal() ?? '').split(',').entries()) {
     if (pair.trim() === '') continue
@@ -272,7 +250,7 @@ function readHeaders(text: Secret | undefined, faults: string[]): Readonly<Recor
     const value = decoded(pair.slice(cut + 1).trim())
     const isSendable = /^[a-z0-9!#$%&'*+.^_`|~-]+$/.test(name) && value !== undefined && /^[\t -~]*$/.test(value)
     if (isSendable) headers[name] = new Secret(value)
-    else faults.push(`entry ${at + 1} of OTEL_EXPORTER_OTLP_HEADERS is ignored: expected name=value`)
+    else faults.push(`entry ${at + 1} of ${variable} is ignored: expected name=value`)
   }
   return headers
 }

@@ -3,6 +3,7 @@
 
 import { type Tags, tagsFromText } from '../kernel/attribution.ts'
 import { isoTime } from '../kernel/clock.ts'
+import type { RedactionRule } from '../kernel/content-export.ts'
 import { assert, type FailureCause } from '../kernel/failure.ts'
 import type { BatchId, KeyId, ProjectId, RequestId, WorkspaceId } from '../kernel/ids.ts'
 import { formatUsd, type Nano } from '../kernel/money.ts'
@@ -79,6 +80,25 @@ export interface TraceContext {
 /** The implausible part of the usage that a provider reported; `zero`: it counted nothing for an answer with content. */
 export type ImplausibleCount = 'input' | 'output' | UnitName | 'summary' | 'zero'
 
+/** Prompt and answer for the collector of the operator: JSON as OpenTelemetry's conventions describe it, redacted. */
+export interface CapturedContent {
+  /** undefined = the request has none. */
+  readonly system: string | undefined
+  readonly input: string
+  /** undefined = there was no answer. */
+  output: string | undefined
+  readonly tools: string | undefined
+  /** Older turns that are not in `input`. */
+  readonly omitted: number
+  /** As the client sent it. */
+  readonly traceparent: string | null
+  /** Whether the answer says in a header that it is exported. */
+  readonly isAnnounced: boolean
+  /** As was set when the request began. */
+  readonly charactersMax: number
+  readonly rules: readonly RedactionRule[]
+}
+
 const noList: readonly never[] = []
 
 /** Filled in while the request runs. A field that stays undefined is not known. */
@@ -148,6 +168,8 @@ export class RequestRecord {
   limitSource: string | undefined
   /** Set if traces are exported. */
   trace: TraceContext | undefined
+  /** Set if prompt and answer are exported. */
+  content: CapturedContent | undefined
   /** The batch it is a line of. */
   batchId: BatchId | undefined
 
@@ -239,7 +261,7 @@ function rounded(milliseconds: number): number {
 /** Fields that have other columns, or are only in the log line or in metrics. */
 type NotLogged =
   | ('surface' | 'caller' | 'implausible' | 'unpricedTier' | 'chargeUsd' | 'balance')
-  | ('cacheSaved' | 'settleMs' | 'waitedMs' | 'limitSource' | 'trace' | 'policies')
+  | ('cacheSaved' | 'settleMs' | 'waitedMs' | 'limitSource' | 'trace' | 'policies' | 'content')
 
 /** A record as it was stored. */
 export interface LoggedRequest
@@ -334,6 +356,8 @@ export interface Details {
   readonly notes?: readonly string[]
   /** The implausible count that the provider reported, and most likely bills. */
   readonly implausible?: { readonly count: ImplausibleCount; readonly reported: number }
+  /** The tier without a price that the reply names, and that the provider most likely bills. */
+  readonly unpricedTier?: Tier
 }
 
 /** Leaves out what `requestFromRow` derives from other columns, so most rows have no details. */
@@ -344,6 +368,7 @@ function detailsOf({
   warnings,
   notes,
   implausible,
+  unpricedTier,
 }: RequestRecord): string | null {
   const [attempt] = attempts
   const isOneAttempt = attempts.length === 0 || (attempts.length === 1 && attempt?.outcome === 'ok')
@@ -364,6 +389,7 @@ function detailsOf({
     ...(warnings.length > 0 && { warnings }),
     ...(notes.length > 0 && { notes }),
     ...(implausible && { implausible }),
+    ...(unpricedTier && { unpricedTier }),
   }
   return JSON.stringify(details)
 }

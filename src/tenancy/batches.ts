@@ -252,21 +252,24 @@ export function createBatchStore({ database, keys }: BatchStoreOptions) {
     async write(batchId: BatchId, { kept, charged, uncharged }: LineWrites): Promise<ReadonlySet<number>> {
       return await database.transaction(async (sql) => {
         const sum = new FigureSum()
-        for (const figures of charged) {
-          const rows = await sql`UPDATE batch_lines SET state = 'done'
-            WHERE batch_id = ${batchId} AND line = ${BigInt(figures.line)} AND state = 'kept' RETURNING 1 AS changed`
-          if (rows.length > 0) sum.add(figures)
-        }
-        const inserted = await insertLines(sql, [
-          ...kept.map((line) => lineRow(batchId, line, 'kept')),
-          ...uncharged.map((line) => lineRow(batchId, line, 'done')),
+        // Sent together: charges wait on the embedded engine while each statement goes to the thread that writes and back.
+        const [inserted, ...changed] = await Promise.all([
+          insertLines(sql, [
+            ...kept.map((line) => lineRow(batchId, line, 'kept')),
+            ...uncharged.map((line) => lineRow(batchId, line, 'done')),
+          ]),
+          ...charged.map(
+            ({ line }) => sql`UPDATE batch_lines SET state = 'done'
+              WHERE batch_id = ${batchId} AND line = ${BigInt(line)} AND state = 'kept' RETURNING 1 AS changed`,
+          ),
         ])
+        for (const [at, figures] of charged.entries()) if (changed[at]?.length === 1) sum.add(figures)
         for (const { line, outcome } of uncharged) {
           if (inserted.has(line)) sum.add({ outcome, cost: 0n as Nano, inputTokens: 0, outputTokens: 0 })
         }
         if (charged.length + uncharged.length > 0) await sum.write(sql, batchId)
         return inserted
-      })
+      }, 'beside_charges')
     },
     /** The answer was not charged: the line has not run. */
     async forget(batchId: BatchId, { line, requestId }: KeptLine): Promise<void> {

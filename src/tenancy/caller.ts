@@ -38,6 +38,8 @@ export interface Caller {
   readonly limits: readonly LimitScope[]
   /** Whether routes on the operator's credentials may be tried after those on the workspace's own. */
   readonly sharesRoutes: boolean
+  /** Whether its prompts and answers are sent to the operator's collector, if there is one. Absent = no. */
+  readonly exportsContent?: boolean | undefined
   /** Hashes the ids of its end users; undefined = they are not recorded. */
   readonly endUserSalt?: string | undefined
   /** Addresses the key may be used from; undefined = anywhere. See `allowsSource`. */
@@ -97,6 +99,7 @@ interface KeyRow {
   readonly project_models: string | null
   readonly project_aliases: string | null
   readonly project_limits: string | null
+  readonly exports_content: bigint
   readonly workspace_id: WorkspaceId
   readonly workspace_name: string
   readonly workspace_limits: string | null
@@ -163,6 +166,7 @@ function createCallerOf(keyLimits: () => Limits): (row: KeyRow) => Caller {
       groups,
       limits: limitsOf(row, keyLimits(), groups),
       sharesRoutes: row.shares_routes === 1n,
+      exportsContent: row.exports_content === 1n || undefined,
       endUserSalt: row.end_user_salt ?? undefined,
       sources: rangesOf(listFromSql(row.sources)),
       priceList: row.price_list ?? undefined,
@@ -202,7 +206,7 @@ async function readKeyById({ sql }: Database, id: KeyId): Promise<RowById | unde
   const [row] = await sql<RowById>`
     SELECT k.kind, k.id AS key_id, k.name AS key_name, k.expires_at, k.revoked_at, k.models AS key_models,
       k.limits AS key_limits, k.sources, op.role AS operator, m.role,
-      p.id AS project_id, p.name AS project_name, p.models AS project_models, p.aliases AS project_aliases, p.limits AS project_limits,
+      p.id AS project_id, p.name AS project_name, p.models AS project_models, p.aliases AS project_aliases, p.limits AS project_limits, p.exports_content,
       w.id AS workspace_id, w.name AS workspace_name, w.limits AS workspace_limits, w.shares_routes,
       w.end_user_salt, w.price_list, k.owner_id, o.email AS owner_email, (SELECT string_agg(g.id || ' ' || g.name, ${'\n'})
         FROM group_members gm JOIN groups g ON g.id = gm.group_id
@@ -238,7 +242,7 @@ async function readSignIn({ sql }: Database, id: SignInId, personId: PersonId): 
   const [row] = await sql<SignInRow>`
     SELECT s.revoked_at AS ended_at, s.expires_at AS ends_at, o.email, op.role AS operator, m.role,
       k.id AS key_id, k.name AS key_name, k.expires_at, k.revoked_at, k.models AS key_models, k.limits AS key_limits, k.sources,
-      p.id AS project_id, p.name AS project_name, p.models AS project_models, p.aliases AS project_aliases, p.limits AS project_limits,
+      p.id AS project_id, p.name AS project_name, p.models AS project_models, p.aliases AS project_aliases, p.limits AS project_limits, p.exports_content,
       w.id AS workspace_id, w.name AS workspace_name, w.limits AS workspace_limits, w.shares_routes,
       w.end_user_salt, w.price_list, k.owner_id, o.email AS owner_email, (SELECT string_agg(g.id || ' ' || g.name, ${'\n'})
         FROM group_members gm JOIN groups g ON g.id = gm.group_id
@@ -260,7 +264,7 @@ async function readKey({ sql }: Database, verifier: string, previous: string): P
   const [row] = await sql<SecretRow>`
     SELECT s.verifier, s.rotated_at, s.ends_at, k.id AS key_id, k.name AS key_name, k.expires_at, k.revoked_at,
       k.models AS key_models, k.limits AS key_limits, k.sources,
-      p.id AS project_id, p.name AS project_name, p.models AS project_models, p.aliases AS project_aliases, p.limits AS project_limits,
+      p.id AS project_id, p.name AS project_name, p.models AS project_models, p.aliases AS project_aliases, p.limits AS project_limits, p.exports_content,
       w.id AS workspace_id, w.name AS workspace_name, w.limits AS workspace_limits, w.shares_routes,
       w.end_user_salt, w.price_list, k.owner_id, (SELECT o.email FROM people o WHERE o.id = k.owner_id) AS owner_email,
       (SELECT string_agg(g.id || ' ' || g.name, ${'\n'}) FROM group_members gm JOIN groups g ON g.id = gm.group_id

@@ -16,6 +16,7 @@ import {
   type SpendFacts,
   type SpendLimit,
   type Subject,
+  subjectForms,
   subjectKinds,
   subjectText,
   windowWords,
@@ -235,8 +236,8 @@ function spendLimitFrom(given: GivenSpendLimit, at: string): SpendLimit {
   const { subject = 'all', models, window, limit, then, slow_down: slowDown, set_by: setBy } = given
   const [whose, word] = [parseSubject(subject), parseWindow(window)]
   if (!whose) {
-    const known = '"all", "user", "tag:team=web", "person", "person:ADDRESS" or "group:NAME"'
-    throw invalidRequest(`\`${at}.subject\` must be ${known}, not "${subject.slice(0, 100)}".`, `${at}.subject`)
+    const known = subjectForms.map(([text]) => `"${text}"`).join(', ')
+    throw invalidRequest(`\`${at}.subject\` must be one of ${known}, not "${subject.slice(0, 100)}".`, `${at}.subject`)
   }
   if (!word)
     throw invalidRequest(`\`${at}.window\` must be ${windowWords}, not "${window.slice(0, 100)}".`, `${at}.window`)

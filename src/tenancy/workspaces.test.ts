@@ -107,6 +107,7 @@ forEachEngine((engine) => {
       createdAt: noon,
       limits: {},
       managedBy: 'api',
+      exportsContent: false,
       archivedAt: undefined,
     }
     expect(project).toEqual(expected)
@@ -117,6 +118,9 @@ forEachEngine((engine) => {
     expect(await update({ models: ['acme/*'] })).toEqual({ ...expected, name: 'api', models: ['acme/*'] })
     expect(await update({})).toEqual({ ...expected, name: 'api', models: ['acme/*'] })
     expect(await update({ models: null })).toEqual({ ...expected, name: 'api', models: undefined })
+    expect((await update({ exportsContent: true })).exportsContent).toBe(true)
+    expect((await update({ name: 'api' })).exportsContent).toBe(true)
+    expect((await update({ exportsContent: false })).exportsContent).toBe(false)
     expect(await refusalOf(update({ name: '', models: ['acme/*'] }))).toMatchObject({ facts: { param: 'name' } })
     expect(await refusalOf(update({ models: ['gpt-*'] }))).toMatchObject({ facts: { param: 'models[0]' } })
     expect(await getProject(bench.sql, id)).toEqual({ ...expected, name: 'api', models: undefined })
@@ -127,8 +131,13 @@ forEachEngine((engine) => {
     const project = await bench.addProject(workspace.id, 'Maria', ['openai/*'])
     await bench.database.transaction((sql) => updateProject(sql, project.id, { name: 'Mario', models: null }, act))
     await bench.database.transaction((sql) => updateProject(sql, project.id, {}, act))
+    for (const exportsContent of [true, false]) {
+      await bench.database.transaction((sql) => updateProject(sql, project.id, { exportsContent }, act))
+    }
     const { items } = await listAudit(bench.sql, { limit: 10 })
     expect(items.map(({ action, object, details }) => ({ action, object, details }))).toEqual([
+      { action: 'project.update', object: project.id, details: { exports_content: false } },
+      { action: 'project.update', object: project.id, details: { exports_content: true } },
       { action: 'project.update', object: project.id, details: { renamed: true, models: null } },
       { action: 'project.create', object: project.id, details: { workspace: workspace.id, models: ['openai/*'] } },
       { action: 'workspace.create', object: workspace.id, details: {} },

@@ -144,6 +144,8 @@ const projectRow = rowFormat({
   createdAt: time,
   limits: limitsColumn,
   managedBy: text<ManagedBy>(),
+  /** Whether its prompts and answers are sent to the operator's collector, if the operator has set one. */
+  exportsContent: flag,
   /** undefined = in use. */
   archivedAt: optional(time),
 })
@@ -155,10 +157,11 @@ export interface ProjectInput {
   readonly name: string
   readonly models?: readonly string[] | undefined
   readonly aliases?: Readonly<Record<string, string>> | undefined
+  readonly exportsContent?: boolean | undefined
 }
 
 export async function createProject(sql: Sql, input: ProjectInput, act: Act): Promise<Project> {
-  const { name, models, aliases } = input
+  const { name, models, aliases, exportsContent } = input
   checkName(name)
   checkModels(models ?? [])
   checkAliases(aliases)
@@ -167,7 +170,12 @@ export async function createProject(sql: Sql, input: ProjectInput, act: Act): Pr
     AND archived_at IS NULL LIMIT 1`
   await refuseNamesake(sql, { kind: 'project', name, namesakes, act })
   const id = await insertProject(sql, { ...input, workspaceId, createdAt: act.at, managedBy: managerOf(act) })
-  const details = { workspace: workspaceId, models: models ?? null, ...(aliases && { aliases }) }
+  const details = {
+    workspace: workspaceId,
+    models: models ?? null,
+    ...(aliases && { aliases }),
+    ...(exportsContent && { exports_content: true }),
+  }
   await appendAudit(sql, { ...act, action: 'project.create', object: id, details })
   return await getProject(sql, id)
 }
@@ -178,16 +186,17 @@ export interface ProjectChange {
   readonly models?: readonly string[] | null | undefined
   /** The whole new map; null = none. */
   readonly aliases?: Readonly<Record<string, string>> | null | undefined
+  readonly exportsContent?: boolean | undefined
 }
 
 /** Omitted fields stay unchanged. */
 export async function updateProject(sql: Sql, id: string, change: ProjectChange, act: Act): Promise<Project> {
-  const { name, models, aliases } = change
+  const { name, models, aliases, exportsContent } = change
   if (name !== undefined) checkName(name)
   checkModels(models ?? [])
   checkAliases(aliases ?? {})
   const project = await getProject(sql, id)
-  if (name === undefined && models === undefined && aliases === undefined) return project
+  if (Object.values(change).every((value) => value === undefined)) return project
   checkInUse(project)
   checkManager('project', project, act)
   if (name !== undefined) await sql`UPDATE projects SET name = ${name} WHERE id = ${project.id}`
@@ -197,10 +206,14 @@ export async function updateProject(sql: Sql, id: string, change: ProjectChange,
   if (aliases !== undefined) {
     await sql`UPDATE projects SET aliases = ${aliasesColumn.toSql(aliases ?? {})} WHERE id = ${project.id}`
   }
+  if (exportsContent !== undefined) {
+    await sql`UPDATE projects SET exports_content = ${flag.toSql(exportsContent)} WHERE id = ${project.id}`
+  }
   const details = {
     ...(name === undefined ? {} : { renamed: true }),
     ...(models === undefined ? {} : { models }),
     ...(aliases === undefined ? {} : { aliases }),
+    ...(exportsContent === undefined ? {} : { exports_content: exportsContent }),
   }
   await appendAudit(sql, { ...act, action: 'project.update', object: project.id, details })
   return await getProject(sql, project.id)
@@ -377,6 +390,7 @@ export async function insertProject(sql: Sql, project: NewProject): Promise<Proj
     aliases: aliasesColumn.toSql(project.aliases ?? {}),
     created_at: timeToSql(project.createdAt),
     managed_by: project.managedBy ?? 'api',
+    exports_content: flag.toSql(project.exportsContent ?? false),
   }
   await sql`INSERT INTO projects ${sql([row])}`
   return id

@@ -23,6 +23,8 @@ import { type Probe, probeProvider } from '../../routing/probe-provider.ts'
 import type { Database } from '../../store/database.ts'
 import { readMigrationState } from '../../store/migrate.ts'
 import { causeText, StartRefusal } from '../../store/start-refusal.ts'
+import { createSend, readHeaders } from '../../telemetry/otlp.ts'
+import { encodeTraces } from '../../telemetry/otlp-protobuf.ts'
 import { readRotationStatus } from '../../tenancy/rotation.ts'
 import { isSecretOnRecord } from '../../tenancy/secrets.ts'
 import { type CommandContext, type CommandDefinition, printResult } from '../command.ts'
@@ -36,8 +38,9 @@ export const doctorCommand: CommandDefinition = {
   isLocal: true,
   summary: 'checks settings, data, database, clock, port, provider keys and what a client would see',
   details: `Each line ends in "ok" or in what to do; exits with 1 if something is wrong. Provider keys are tested with a call that
-generates nothing and costs nothing, and policies with a harmless request; --offline skips both. No key is shown.`,
-  options: { offline: { help: 'do not call providers and policies' } },
+generates nothing and costs nothing, policies with a harmless request, and the content export with an empty one; --offline
+skips all of them. No key is shown.`,
+  options: { offline: { help: 'do not call providers, policies and the content export' } },
   examples: ['tollgate doctor', 'tollgate doctor --json'],
   async run(context) {
     const findings = await examine(context)
@@ -56,10 +59,11 @@ async function examine(context: CommandContext): Promise<readonly Finding[]> {
   const { inputs, settings, clock, isSet } = context
   const loaded = loadConfig(inputs)
   const config = 'faults' in loaded ? undefined : loaded.config
-  const [store, providers, policies, local, gateway] = await Promise.all([
+  const [store, providers, policies, content, local, gateway] = await Promise.all([
     config && checkDatabase(config, await tryTo(Promise.try(readMasterSecrets, context)), clock.now()),
     config && !isSet('offline') ? checkProviders(config, clock) : undefined,
     config && !isSet('offline') ? checkEachPolicy(config, clock) : [],
+    config ? checkContentExport(config, isSet('offline')) : [],
     config ? checkLocalServers(config) : [],
     checkGateway(settings, config),
   ])
@@ -79,6 +83,7 @@ async function examine(context: CommandContext): Promise<readonly Finding[]> {
     ...checkProxy(inputs.env),
     ...(providers?.findings ?? []),
     ...policies,
+    ...content,
     ...local,
     ...gateway,
   ]
@@ -210,10 +215,11 @@ export function checkDataFolder(folder: string): readonly Finding[] {
 
 /** `newestRow`: the newest time in it. */
 export async function checkDatabase(
-  { databaseUrl, dataFolder }: Config,
+  config: Config,
   secrets: MasterSecrets | Refusal,
   now: number,
 ): Promise<{ readonly findings: readonly Finding[]; readonly newestRow?: number | undefined }> {
+  const { databaseUrl, dataFolder } = config
   const area = 'database'
   const engine = databaseUrl === undefined ? 'SQLite' : 'PostgreSQL'
   let database: Database
@@ -231,7 +237,7 @@ export async function checkDatabase(
     if (tables.verdict === 'wrong') return { findings: [tables] }
     const [row] = await database.sql<{ newest: bigint | null }>`SELECT MAX(at) AS newest FROM audit`
     return {
-      findings: [tables, await checkSecret(database, secrets, now)],
+      findings: [tables, await checkSecret(database, secrets, now), ...(await checkExporting(database, config))],
       newestRow: row?.newest == null ? undefined : Number(row.newest),
     }
   } catch (thrown) {
@@ -371,6 +377,44 @@ function checkEachPolicy({ policies }: Config, clock: Clock): Promise<readonly F
     }),
   )
 }
+
+/** Sends the collector a payload without spans. */
+async function checkContentExport(
+  { contentExport, contentHeaders }: Config,
+  isOffline: boolean,
+): Promise<readonly Finding[]> {
+  const { url } = contentExport
+  if (url === undefined) return [ok(contentArea, 'prompts and answers are not exported')]
+  const { origin } = new URL(url)
+  if (isOffline) return [note(contentArea, `exports to ${origin}`, 'not called, because of --offline')]
+  const headers = readHeaders(contentHeaders, [], 'TOLLGATE_CONTENT_HEADERS')
+  const outcome = await createSend({ endpoint: url, headers })('traces', encodeTraces({ resourceSpans: [] }))
+  if (outcome.kind === 'sent') return [ok(contentArea, `${origin} accepts traces`)]
+  const advice = 'start it, or correct content_export.url and TOLLGATE_CONTENT_HEADERS'
+  return [wrong(contentArea, `${origin} does not accept traces (${outcome.why})`, advice)]
+}
+
+const contentArea = 'content'
+
+/** Names the projects that export their content, because it leaves the gateway. */
+async function checkExporting({ sql }: Database, { contentExport }: Config): Promise<readonly Finding[]> {
+  const rows = await sql<{ id: string }>`SELECT id FROM projects
+    WHERE exports_content = 1 AND archived_at IS NULL ORDER BY id LIMIT ${BigInt(exportingShown + 1)}`
+  if (rows.length === 0) return []
+  const ids = rows.slice(0, exportingShown).map(({ id }) => id)
+  const what = `on for ${ids.join(', ')}${rows.length > exportingShown ? ' and more' : ''}`
+  return contentExport.url === undefined
+    ? [
+        note(
+          contentArea,
+          `${what}, but there is no collector`,
+          'set content_export.url, or turn it off for the project',
+        ),
+      ]
+    : [ok(contentArea, what)]
+}
+
+const exportingShown = 10
 
 /** In the form of a request; none of these exists. */
 const samplePolicyFacts = {

@@ -118,7 +118,7 @@ export function forwardedHeaders(client: RequestHeaders): Record<string, string>
 // https://docs.anthropic.com/en/api/rate-limits#response-headers
 
 export function limitHeaders({ requests, tokens, spend }: LimitViews, now: number): Record<string, string> {
-  const headers: Record<string, string> = spend ? spendHeaders(spend) : {}
+  const headers: Record<string, string> = spend ? spendHeaders(spend()) : {}
   for (const [name, view] of [['requests', requests] as const, ['tokens', tokens] as const]) {
     if (!view) continue
     headers[`anthropic-ratelimit-${name}-limit`] = String(view.limit)

@@ -51,7 +51,7 @@ const windowDays = { daily: 1, weekly: 7, monthly: 30 } as const
  */
 function limitHeaders(limits: LimitViews): Record<string, string> {
   const headers = openaiLimitHeaders(limits)
-  const { spend } = limits
+  const spend = limits.spend?.()
   if (!spend) return headers
   headers['x-codex-primary-used-percent'] = String(Math.min(100, Math.round(spend.used * 1000) / 10))
   headers['x-codex-primary-window-minutes'] = String(spend.windowMinutes ?? windowDays[spend.period] * 24 * 60)

@@ -4,6 +4,7 @@
 import type { Usage } from '../../kernel/usage.ts'
 import type { ProviderFault } from '../canonical/faults.ts'
 import type { Envelope, EventNumbering, ReplyFacts } from '../canonical/translation.ts'
+import type { ReplyBlocks } from './blocks.ts'
 
 export interface RelayContext extends ReplyFacts {
   readonly envelope: Pick<Envelope, 'choices'>
@@ -45,6 +46,8 @@ export interface StreamRelay {
   /** Bytes of generated text relayed, without the surrounding JSON. */
   readonly outputBytes: number
   readonly fault: ProviderFault | undefined
+  /** Its blocks, if the relay parses them and they are wanted. */
+  readonly said?: ReplyBlocks | undefined
   readonly numbering?: EventNumbering | undefined
   /** Bytes that keep an idle connection alive and are legal at this point of the stream. */
   keepAlive(): Uint8Array
