@@ -1,6 +1,6 @@
 // Starts the HTTP server with its limits and stops it without cutting off running requests.
 
-import { readFileSync } from 'node:fs'
+import { connectionsMax } from '../kernel/open-files.ts'
 import { HttpServer, type ServerOptions } from './server/server.ts'
 
 interface StopTimes {
@@ -47,30 +47,14 @@ export function listen(options: ServerOptions) {
   }
 }
 
-/** Files that the process itself has open: about 30 with the embedded database, 40 with PostgreSQL and Redis. */
-const ownFiles = 64
 /** The share of connections that requests leave to probes and to clients that are still sending. */
 const reservedShare = 1 / 8
 /** Each takes up to 100 KB; more than this is a malfunction rather than traffic. */
 const requestsLimit = 10_000
 
-/**
- * By the number of files that the process may open, half of which are for connections to providers. Without any file left,
- * the process could not even accept a connection to refuse it.
- */
 export function connectionLimits(): Pick<ServerOptions, 'connectionsMax' | 'requestsMax'> {
-  const connectionsMax = Math.max(2, Math.floor((filesMax() - ownFiles) / 2))
-  return { connectionsMax, requestsMax: Math.min(requestsLimit, Math.floor(connectionsMax * (1 - reservedShare))) }
-}
-
-function filesMax(): number {
-  try {
-    const [, files] = /^Max open files\s+([0-9]+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? []
-    return files === undefined ? Number.POSITIVE_INFINITY : Number(files)
-  } catch {
-    // Not Linux.
-    return Number.POSITIVE_INFINITY
-  }
+  const most = connectionsMax()
+  return { connectionsMax: most, requestsMax: Math.min(requestsLimit, Math.floor(most * (1 - reservedShare))) }
 }
 
 /** The time left to drain after a second signal. */

@@ -5,6 +5,7 @@
 
 import type { Socket, SocketHandler, TLSOptions } from 'bun'
 import { systemClock } from '../kernel/clock.ts'
+import { connectionsMax } from '../kernel/open-files.ts'
 import { utf8Text } from '../wire/bytes.ts'
 import { type HeaderReader, type ResponseHead, ResponseReader } from '../wire/http-message.ts'
 import { type BodySource, ReceivedBody } from '../wire/received-body.ts'
@@ -124,6 +125,17 @@ const restMs = 10
 export const firstRestMs = 200
 const firstRests = 20
 
+/** Of all pools together, attempts included. Beyond that, each new one closes one that waits for a request. */
+const openMax = connectionsMax()
+let openCount = 0
+/** Those that wait for a request, the one that waits longest first. */
+const unused = new Set<Connection>()
+
+function closeLongestUnused(): void {
+  const [longest] = unused
+  longest?.close()
+}
+
 /** The connections to one host with one credential: idle ones, attempts, and the requests that wait for one. */
 class Pool {
   readonly #idle: Connection[] = []
@@ -165,8 +177,8 @@ class Pool {
 
   /** A connection whose request was answered rests, and is used again. */
   keep(connection: Connection): void {
-    if (!this.host.mayReuse || this.#idle.length + this.#resting.size + this.#tired.size >= idleMax)
-      return connection.close()
+    const isFull = this.#idle.length + this.#resting.size + this.#tired.size >= idleMax || openCount > openMax
+    if (!this.host.mayReuse || isFull) return connection.close()
     connection.rest()
     this.#tired.add(connection)
     this.#restTimer ??= setTimeout(this.#endRest, this.host.restMs).unref()
@@ -206,6 +218,7 @@ class Pool {
   #dial(): void {
     const dial: Dial = { pool: this, connection: undefined }
     this.#dials.add(dial)
+    if (++openCount > openMax) closeLongestUnused()
     const { hostname, port, isTls, serverName, ca } = this.target
     const tls: TLSOptions = { ALPNProtocols: alpnProtocols, ...(serverName && { serverName }), ...(ca && { ca }) }
     Bun.connect<Dial>({
@@ -227,12 +240,15 @@ class Pool {
   /** Has no effect on a dial that has succeeded or failed before. */
   dialFailed(dial: Dial, error: unknown): void {
     if (!this.#dials.delete(dial)) return
+    openCount--
     // If enough dials are left for those who wait, it was the dial of an aborted request.
     if (this.#dials.size < this.#waiting.length) this.#waiting.shift()?.fail(error)
     this.#endIfEmpty()
   }
 
   closed(connection: Connection): void {
+    openCount--
+    unused.delete(connection)
     this.#openCount--
     if (!this.#resting.delete(connection) && !this.#tired.delete(connection)) remove(this.#idle, connection)
     this.#endIfEmpty()
@@ -319,6 +335,7 @@ class Connection implements BodySource {
 
   send(call: Call): void {
     this.#state = call
+    unused.delete(this)
     this.#socket.ref()
     call.begin(this)
     this.write()
@@ -359,6 +376,7 @@ class Connection implements BodySource {
 
   /** Waits for the next call, without keeping the process alive. */
   rest(): void {
+    unused.add(this)
     this.resume()
     this.#socket.unref()
     this.#socket.timeout(idleSeconds)
