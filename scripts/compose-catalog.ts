@@ -131,7 +131,7 @@ function priceOf({ provider, line, table }: Omit<Offered, 'priced'>, models: Mod
 function withTiers(price: PriceList, { tiers = {} }: RouteLine): PriceList {
   const listed = tierNames.flatMap((name) => {
     const tier = tiers[name]
-    return tier === undefined ? [] : [[name, typeof tier === 'number' ? timesFactor(price, tier) : tier] as const]
+    return tier === undefined ? [] : [[name, typeof tier === 'number' ? timesFactor(price, () => tier) : tier] as const]
   })
   return listed.length === 0 ? price : { ...price, tiers: Object.fromEntries(listed) }
 }

@@ -170,11 +170,11 @@ function dearestRow(rows: readonly PriceRow[]): PriceRow {
 }
 
 /** The token prices of a list so many times, for prompts of every length. */
-export function timesFactor({ over, ...base }: TierList, factor: number): TierList {
+export function timesFactor({ over, ...base }: TierList, factorOf: (bucket: TokenBucket) => number): TierList {
   const rowTimes = (row: PriceRow): PriceRow => {
     const priced = buckets.flatMap((bucket) => {
       const amount = row[bucket]
-      return amount === undefined ? [] : [[bucket, Math.round(amount * factor * 1e6) / 1e6] as const]
+      return amount === undefined ? [] : [[bucket, Math.round(amount * factorOf(bucket) * 1e6) / 1e6] as const]
     })
     return Object.fromEntries(priced) as unknown as PriceRow
   }

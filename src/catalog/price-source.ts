@@ -3,6 +3,7 @@
 // per token, and the providers and models of genai-prices. Entries without a price are left out.
 
 import { z } from 'zod'
+import { buckets, type TokenBucket } from '../kernel/usage.ts'
 import { builtInModels, listedProviders } from './data/built-in.ts'
 import { type ModelEntry, modelEntrySchema } from './entry.ts'
 import {
@@ -13,6 +14,7 @@ import {
   listedPrice,
   type PriceList,
   priceEntry,
+  timesFactor,
 } from './listed-prices.ts'
 
 const timeoutMs = 30_000
@@ -67,8 +69,8 @@ function parseJson(text: string): unknown {
 
 /**
  * A built-in model gets the highest price among its providers, as in the catalog. If the list lacks one of them, the price
- * can only rise, because that provider may be more expensive. Prices of searches, surcharges and tiers do not change: the
- * list does not say whether a route has them.
+ * can only rise, because that provider may be more expensive. Prices of searches and surcharges do not change: the list does
+ * not say whether a route has them. Those of tiers are multiples of the standard ones, and move with them.
  */
 function pricesOfRoutes(providers: z.infer<typeof providersSchema>, nowMs: number): ListedPrice[] {
   const day = new Date(nowMs).toISOString().slice(0, 10)
@@ -84,7 +86,7 @@ function pricesOfRoutes(providers: z.infer<typeof providersSchema>, nowMs: numbe
     const isWhole = found.length === routes.length
     const price = dearest(isWhole ? found : [...found, numbersOf(builtIn)])
     const read = modelEntrySchema.shape.price.safeParse({
-      ...(price && priceEntry(tokensOnly(price))),
+      ...(price && priceEntry({ ...tokensOnly(price), ...movedTiers(builtIn, price) })),
       ...(tags?.includes('embeddings') && { output: '0' }),
       ...extrasOf(builtIn),
     })
@@ -96,15 +98,28 @@ type PriceEntry = Exclude<NonNullable<ModelEntry['price']>, 'free'>
 
 /** The part of a price that the lists do not have. */
 function extrasOf(price: PriceEntry): Partial<PriceEntry> {
-  const names = [...extraNames, 'tiers'] as const
-  return Object.fromEntries(names.flatMap((name) => (price[name] === undefined ? [] : [[name, price[name]]])))
+  return Object.fromEntries(extraNames.flatMap((name) => (price[name] === undefined ? [] : [[name, price[name]]])))
+}
+
+/** The tiers of a built-in price, where the price of the standard tier is now another one. */
+function movedTiers({ tiers = {}, ...standard }: PriceEntry, after: PriceList): Pick<PriceList, 'tiers'> {
+  const before = numbersOf(standard)
+  const factorOf = (bucket: TokenBucket): number => {
+    const [was, is] = [before[bucket], after[bucket]]
+    if (was && is !== undefined) return is / was
+    const { side } = buckets[bucket]
+    return before[side] ? after[side] / before[side] : 1
+  }
+  const moved = Object.entries(tiers).flatMap(([name, tier]) =>
+    tier ? [[name, timesFactor(numbersOf(tier), factorOf)] as const] : [],
+  )
+  return moved.length > 0 ? { tiers: Object.fromEntries(moved) } : {}
 }
 
 function tokensOnly(price: PriceList): PriceList {
   return Object.fromEntries(Object.entries(price).filter(([name]) => !isExtra(name))) as unknown as PriceList
 }
 
-/** Without tiers, which an update keeps. */
 function numbersOf({ over = {}, tiers: _, ...row }: PriceEntry): PriceList {
   const numbers = (named: object) =>
     Object.fromEntries(Object.entries(named).map(([name, text]) => [name, Number(text)]))

@@ -205,7 +205,7 @@ class ModelDay {
       cell.recordedQuantity += quantity
       cell.recorded += pico
     }
-    for (const [tier, amounts] of recordedModel?.tiers ?? []) {
+    for (const [tier, { amounts }] of recordedModel?.tiers ?? []) {
       for (const [bucket, amount] of amounts) this.#addTiered(this.#bucketOf(bucket), tier, amount)
     }
     if (this.#isCounted || billLines.length === 0) {
@@ -444,8 +444,25 @@ class ModelDay {
       else this.#explainByValue(rest)
     }
     for (const [cause, share] of shares) {
-      if (share !== 0n) this.#explain(cause, share, 0n, new Set(), this.#rateText(group))
+      if (share === 0n) continue
+      const isOfTiers = cause === 'tier' || cause === 'batch'
+      const requests = isOfTiers ? this.#requestsInTiers(group, lines) : new Set<RequestId>()
+      this.#explain(cause, share, 0n, requests, this.#rateText(group))
     }
+  }
+
+  /** Where a tier has fewer tokens on the bill: those charged in it. Where it has more: those whose replies name it. */
+  #requestsInTiers(group: readonly string[], lines: readonly BillLine[]): ReadonlySet<RequestId> {
+    const found = new Set<RequestId>()
+    for (const [name, { charged, unpriced }] of this.recordedModel?.tiers ?? []) {
+      const billed = lines.filter(({ tier }) => tier === name)
+      const more =
+        sumBy(billed, ({ quantity }) => quantity ?? 0n) -
+        sumBy(group, (bucket) => this.#tiered.get(bucket)?.get(name)?.quantity ?? 0n)
+      if (more === 0n) continue
+      for (const id of more < 0n ? charged : unpriced) found.add(id)
+    }
+    return found
   }
 
   /** Tokens that the bill has in another tier than was recorded, at the difference of the prices. */

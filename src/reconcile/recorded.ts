@@ -6,7 +6,7 @@ import { chargeLines, freePrice, type Price, ratesAt } from '../catalog/price.ts
 import { readPriceVersion } from '../catalog/price-versions.ts'
 import { assert } from '../kernel/failure.ts'
 import type { RequestId } from '../kernel/ids.ts'
-import { type Bucket, totalInputTokens, type Usage } from '../kernel/usage.ts'
+import { type Bucket, type Tier, totalInputTokens, type Usage } from '../kernel/usage.ts'
 import type { Database } from '../store/database.ts'
 import { type LogDatabase, readPortions } from '../telemetry/read-log.ts'
 import type { AttemptRecord, Details } from '../telemetry/request-record.ts'
@@ -20,11 +20,20 @@ export interface Amount {
 /** By bucket. */
 export type Amounts = Map<string, Amount>
 
+/** Of one service tier other than the standard one. */
+export interface RecordedTier {
+  readonly amounts: Amounts
+  /** Those that were charged in it. */
+  readonly charged: Set<RequestId>
+  /** Those whose replies name it, and that were charged in another one because it has no price. */
+  readonly unpriced: Set<RequestId>
+}
+
 /** Of one day and model. */
 export interface RecordedModel {
   readonly buckets: Amounts
-  /** The part of it that was charged in another service tier than the standard one, by that tier. */
-  readonly tiers: Map<string, Amounts>
+  /** The part of it that was charged in other service tiers than the standard one. */
+  readonly tiers: Map<string, RecordedTier>
   requests: bigint
   /** Answers that say what the provider bills for them: what that is, and what we recorded of the same answers. */
   readonly said: { requests: bigint; billed: bigint; recorded: bigint }
@@ -142,12 +151,15 @@ class Recording implements Recorded {
     const lines = chargeLines(price ?? freePrice, usage)
     if (price) this.#prices.set(model, price)
     const buckets: Amounts = new Map()
-    const inTier = tierAmounts(recorded, usage)
+    const tier = usage.tier === undefined || usage.tier === 'standard' ? undefined : tierOf(recorded, usage.tier)
     for (const { bucket, units, amount } of lines) {
       add(buckets, bucket, BigInt(units), amount)
       add(recorded.buckets, bucket, BigInt(units), amount)
-      if (inTier) add(inTier, bucket, BigInt(units), amount)
+      if (tier) add(tier.amounts, bucket, BigInt(units), amount)
     }
+    if (tier) addUpTo(tierRequestsMax, tier.charged, row.id)
+    const { unpricedTier } = details
+    if (unpricedTier) addUpTo(tierRequestsMax, tierOf(recorded, unpricedTier).unpriced, row.id)
     recorded.requests++
     recorded.outputMax = Math.max(recorded.outputMax, usage.outputTokens)
     addSaid(recorded, usage, buckets)
@@ -202,12 +214,17 @@ function add(amounts: Amounts, bucket: string, quantity: bigint, pico: bigint): 
   amounts.set(bucket, amount)
 }
 
-/** undefined = in the standard tier. */
-function tierAmounts({ tiers }: RecordedModel, { tier }: Usage): Amounts | undefined {
-  if (tier === undefined || tier === 'standard') return undefined
-  const amounts: Amounts = tiers.get(tier) ?? new Map()
-  tiers.set(tier, amounts)
-  return amounts
+/** All requests of a model may be in a tier, so their ids are bounded: 1 MB. */
+const tierRequestsMax = 10_000
+
+function tierOf({ tiers }: RecordedModel, name: Tier): RecordedTier {
+  const tier = tiers.get(name) ?? { amounts: new Map(), charged: new Set(), unpriced: new Set() }
+  tiers.set(name, tier)
+  return tier
+}
+
+function addUpTo(max: number, ids: Set<RequestId>, id: RequestId): void {
+  if (ids.size < max) ids.add(id)
 }
 
 /** 10⁻¹⁰ dollars are 100 pico-dollars. */

@@ -195,7 +195,7 @@ models:
     tags: [tools, vision, reasoning, json, caching]
     price: { input: "2.50", output: "10.00", cache_read: "0.25", cache_write: "3.125", over: { "128000": { input: "5.00", output: "15.00" } } }
     routes: [{ provider: acme, model: l }]
-  - { id: acme/plain, price: { input: "0.035", output: "0" }, routes: [{ provider: acme, model: p }] }
+  - { id: acme/plain, price: { input: "0.035", output: "0", tiers: { flex: { input: "0.02", output: "0" }, batch: { input: "0.01", output: "0" } } }, routes: [{ provider: acme, model: p }] }
 `
   const get = async (path: string, headers = {}) => {
     const own = await startGateway({ config, env: { TOLLGATE_SANDBOX: 'off' } })
@@ -236,6 +236,10 @@ models:
     })
     expect(plain).not.toHaveProperty('description')
     expect(plain).toMatchObject({ context_length: null, pricing: { prompt: '0.000000035', completion: '0' } })
+    // Nobody can ask for the tier of providers' batches.
+    expect(Object.keys(plain.pricing.service_tiers)).toEqual(['flex'])
+    expect(plain.pricing.service_tiers.flex).toMatchObject({ prompt: '0.00000002', completion: '0' })
+    expect(large.pricing).not.toHaveProperty('service_tiers')
     // Its release is not known, so it is the time at which the gateway learned its price.
     expect(Math.abs(plain.created * 1000 - startedAt)).toBeLessThan(600_000)
   })
@@ -263,5 +267,7 @@ models:
         supports_reasoning: true,
       },
     })
+    expect(body.data[1].model_info).toMatchObject({ input_cost_per_token_flex: 2e-8, output_cost_per_token_flex: 0 })
+    expect(body.data[1].model_info).not.toHaveProperty('input_cost_per_token_batch')
   })
 })

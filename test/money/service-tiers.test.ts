@@ -3,7 +3,7 @@
 
 import { afterAll, describe, expect, test } from 'bun:test'
 import { readRecomputeCharge } from '../../src/catalog/price-versions.ts'
-import { formatUsd, type Nano } from '../../src/kernel/money.ts'
+import { formatUsd, type Nano, parseUsd } from '../../src/kernel/money.ts'
 import { verify } from '../../src/ledger/verify.ts'
 import { openDatabase } from '../../src/store/open-database.ts'
 import { ask } from '../parts/ask.ts'
@@ -26,10 +26,31 @@ import {
 
 const price = `{ input: "1.00", output: "2.00", tiers: {
       flex: { input: "0.50", output: "1.00" }, priority: { input: "2.00", output: "4.00", cache_read: "0.20" },
-      scale: { input: "0.25", output: "0.25" } } }`
+      ultrafast: { input: "6.00", output: "12.00" }, scale: { input: "0.25", output: "0.25" } } }`
+const noTiers = '{ input: "1.00", output: "2.00" }'
 const priced = await openTill({ price })
-const unpriced = await openTill({ price: '{ input: "1.00", output: "2.00" }' })
-afterAll(() => stopAll(priced, unpriced))
+/** One database for each gateway. */
+const places = findPostgresPrograms() && {
+  priced: await createEngine('postgres').createPlace(),
+  unpriced: await createEngine('postgres').createPlace(),
+  failover: await createEngine('postgres').createPlace(),
+}
+const engines = [
+  {
+    ...{ engine: 'sqlite', url: undefined, failoverUrl: undefined, till: priced },
+    unpriced: await openTill({ price: noTiers }),
+  },
+  ...(places
+    ? [
+        {
+          ...{ engine: 'postgres', url: places.priced.url, failoverUrl: places.failover.url },
+          till: await openTill({ price, databaseUrl: places.priced.url }),
+          unpriced: await openTill({ price: noTiers, databaseUrl: places.unpriced.url }),
+        },
+      ]
+    : []),
+]
+afterAll(() => stopAll(...engines.flatMap(({ till, unpriced }) => [till, unpriced])))
 
 type Tier = 'priority' | 'flex' | 'standard' | 'auto'
 
@@ -75,7 +96,7 @@ function replyNaming(
 
 const lastBody = ({ upstream }: { readonly upstream: Upstream } = priced) => upstream.calls.at(-1)?.json()
 const explained = async ({ requestId }: Answer, { wallets }: Till = priced) =>
-  (await wallets.explain(requestId)) as Explained & { usage: { service_tier: string | null } }
+  (await wallets.explain(requestId)) as Explained & { held: string; usage: { service_tier: string | null } }
 
 /** 1,000 tokens in and 100 out. */
 const costs = { standard: 1_200_000n, priority: 2_400_000n, flex: 600_000n, scale: 275_000n }
@@ -151,94 +172,151 @@ async function expectCharged(till: Till, path: Path, row: Case): Promise<void> {
   if (till === priced) await expectPaid(till, answer, costs[charged])
 }
 
-const postgres = findPostgresPrograms() === undefined ? undefined : await createEngine('postgres').createPlace()
-const engines = [
-  { engine: 'sqlite', till: priced },
-  ...(postgres ? [{ engine: 'postgres', till: await openTill({ price, databaseUrl: postgres.url }) }] : []),
-]
-afterAll(() => stopAll(...engines.slice(1).map(({ till }) => till)))
+describe.each(engines)('on $engine', ({ url, failoverUrl, till, unpriced }) => {
+  test.each([...allPaths])('$name: every tier is carried, charged, named and explained', async (path) => {
+    for (const row of cases) if (isPossible(path, row)) await expectCharged(till, path, row)
+  })
 
-for (const { engine, till } of engines) {
-  describe(`on ${engine}`, () => {
-    test.each([...allPaths])('$name: every tier is carried, charged, named and explained', async (path) => {
-      for (const row of cases) if (isPossible(path, row)) await expectCharged(till, path, row)
-    })
+  test('promise M7: every charge follows from its usage and its price', async () => {
+    const database = await openDatabase({ url, dataFolder: till.gateway.dataFolder })
+    const { findings } = await verify(database, { readPrice: readRecomputeCharge })
+    await database.close()
+    expect(findings).toEqual([])
+  })
 
-    test('promise M7: every charge follows from its usage and its price', async () => {
-      const url = engine === 'postgres' ? postgres?.url : undefined
-      const database = await openDatabase({ url, dataFolder: till.gateway.dataFolder })
-      const { findings } = await verify(database, { readPrice: readRecomputeCharge })
-      await database.close()
-      expect(findings).toEqual([])
+  describe.each([...wholePaths])('held, $name', (path) => {
+    test('as much as the dearest tier that may be charged', async () => {
+      replyNaming(path, 'standard', till)
+      const held = async (asked: object, max: number) => {
+        const answer = await till.ask(path, { ...asked, max_tokens: max })
+        return parseUsd((await explained(answer, till)).held) ?? 0n
+      }
+      // The same request twice, so that only the output differs: a thousand tokens of it.
+      const outputOf = async (asked: object) => (await held(asked, 2000)) - (await held(asked, 1000))
+      const { priority = {}, flex, auto } = asks[path.surface.name] ?? {}
+      expect(await outputOf({})).toBe(2_000_000n)
+      expect(await outputOf(priority)).toBe(4_000_000n)
+      // No provider chooses the fastest tier by itself.
+      if (auto) expect(await outputOf(auto)).toBe(4_000_000n)
+      // The reply may name the standard tier.
+      if (flex && path.provider !== 'messages') expect(await outputOf(flex)).toBe(2_000_000n)
     })
   })
-}
 
-describe.each([...wholePaths])('held, $name', (path) => {
-  test('as much as the dearest tier that may be charged', async () => {
-    replyNaming(path, 'standard')
-    const held = async (asked: object, max: number) => {
-      const answer = await priced.ask(path, { ...asked, max_tokens: max })
-      return (await priced.line(answer.requestId)).held ?? 0n
+  describe('refused', () => {
+    const refusedBody = async (asking: Till, path: Path, asked: object) => {
+      const before = asking.upstream.calls.length
+      const answer = await asking.ask(path, asked)
+      expect(asking.upstream.calls.length).toBe(before)
+      return { status: answer.status, text: answer.text }
     }
-    // The same request twice, so that only the output differs: a thousand tokens of it.
-    const outputOf = async (asked: object) => (await held(asked, 2000)) - (await held(asked, 1000))
-    const { priority = {}, flex, auto } = asks[path.surface.name] ?? {}
-    expect(await outputOf({})).toBe(2_000_000n)
-    expect(await outputOf(priority)).toBe(4_000_000n)
-    if (auto) expect(await outputOf(auto)).toBe(4_000_000n)
-    // The reply may name the standard tier.
-    if (flex && path.provider !== 'messages') expect(await outputOf(flex)).toBe(2_000_000n)
+    const pathOf = (surface: Path['surface'], provider: DialectName) =>
+      wholePaths.find((path) => path.surface === surface && path.provider === provider) as Path
+
+    test.each([
+      [chat, 'chat', { service_tier: 'priority' }, 'priority', 'service_tier'],
+      [messages, 'messages', { speed: 'fast' }, 'fast', 'speed'],
+      [responses, 'responses', { service_tier: 'flex' }, 'flex', 'service_tier'],
+      [gemini, 'gemini', { serviceTier: 'priority' }, 'priority', 'serviceTier'],
+    ] as const)('$name without a price for the tier', async (surface, provider, asked, word, member) => {
+      const { status, text } = await refusedBody(unpriced, pathOf(surface, provider), asked)
+      expect(status).toBe(400)
+      const name = word === 'fast' ? 'priority' : word
+      expect(JSON.parse(text).error.message).toBe(
+        `\`till/${provider}-0\` has no price for the service tier \`${word}\`. Leave out \`${member}\`, use a provider key of your own, or ask the operator to set \`price.tiers.${name}\`.`,
+      )
+    })
+
+    test('a tier that no provider of the model has', async () => {
+      const { status, text } = await refusedBody(till, pathOf(chat, 'messages'), { service_tier: 'flex' })
+      expect(status).toBe(400)
+      expect(JSON.parse(text).error.message).toBe(
+        'No provider of `till/messages-0` has the service tier `flex`. Leave out `service_tier`, or use another model.',
+      )
+    })
+
+    test.each([
+      [chat, 'chat', { service_tier: 'turbo' }, 'turbo', 'service_tier'],
+      [chat, 'chat', { service_tier: '__proto__' }, '…', 'service_tier'],
+      [chat, 'chat', { service_tier: 'constructor' }, 'constructor', 'service_tier'],
+      [responses, 'responses', { service_tier: 7 }, 'number', 'service_tier'],
+      [messages, 'messages', { service_tier: 'standard' }, 'standard', 'service_tier'],
+      [messages, 'messages', { speed: 'turbo' }, 'turbo', 'speed'],
+      [messages, 'messages', { speed: {} }, 'object', 'speed'],
+      [gemini, 'gemini', { serviceTier: ['flex'] }, 'array', 'serviceTier'],
+    ] as const)('$name: what is no tier: %j', async (surface, provider, asked, word, member) => {
+      const { status, text } = await refusedBody(till, pathOf(surface, provider), asked)
+      expect(status).toBe(400)
+      expect(JSON.parse(text).error.message).toBe(
+        `\`till/${provider}-0\` has no price for the service tier \`${word}\`. Leave out \`${member}\` or use a provider key of your own.`,
+      )
+    })
   })
-})
 
-describe('refused', () => {
-  const refusedBody = async (till: typeof priced, path: Path, asked: object) => {
-    const before = till.upstream.calls.length
-    const answer = await till.ask(path, asked)
-    expect(till.upstream.calls.length).toBe(before)
-    return { status: answer.status, text: answer.text }
-  }
-  const pathOf = (surface: Path['surface'], provider: DialectName) =>
-    wholePaths.find((path) => path.surface === surface && path.provider === provider) as Path
+  describe('failover', () => {
+    const upstreams = [startUpstream(() => {}), startUpstream(() => {}), startUpstream(() => {})] as const
+    const [slow, first, second] = upstreams
+    const started = startGateway({
+      ...(failoverUrl !== undefined && { env: { DATABASE_URL: failoverUrl } }),
+      // The first route has no flex.
+      config: `providers:
+  - { id: messy, dialect: anthropic-messages, base_url: "${slow.url}", api_key: secret }
+  - { id: one, dialect: openai-chat, base_url: "${first.url}/v1", api_key: secret }
+  - { id: two, dialect: openai-responses, base_url: "${second.url}/v1", api_key: secret }
+models:
+  - { id: test/chat, price: ${price}, context_tokens: 100000, routes: [{ provider: messy, model: up, priority: 0 },
+      { provider: one, model: up, priority: 1 }, { provider: two, model: up, priority: 2 }] }
+  - { id: test/embed, price: { input: "1.00", output: "0", tiers: { flex: { input: "0.50", output: "0" } } },
+      tags: [embeddings], routes: [{ provider: one, model: up }] }
+`,
+    })
+    afterAll(async () => stopAll(await started, ...upstreams))
+    const providers: readonly DialectName[] = ['messages', 'chat', 'responses']
+    /** Those that are called, in this order, where the ones in `failing` answer 500. */
+    const called = async (tier: Tier, failing: readonly DialectName[]) => {
+      const order: DialectName[] = []
+      for (const [at, upstream] of upstreams.entries()) {
+        const provider = providers[at] ?? 'chat'
+        upstream.handle((call, reply) => {
+          order.push(provider)
+          if (failing.includes(provider)) return reply.json(500, { error: { message: 'no', type: 'server_error' } })
+          return say(call, reply, { texts: ['here'], ...naming(provider, tier) })
+        }, 'stay unasked')
+      }
+      const { url, key } = await started
+      const body = { model: 'test/chat', messages: [{ role: 'user', content: 'hi' }], service_tier: tier }
+      const answer = await ask({ url, key }, chat, JSON.stringify(body))
+      return { order, status: answer.status, text: await answer.text() }
+    }
 
-  test.each([
-    [chat, 'chat', { service_tier: 'priority' }, 'priority', 'service_tier'],
-    [messages, 'messages', { speed: 'fast' }, 'fast', 'speed'],
-    [responses, 'responses', { service_tier: 'flex' }, 'flex', 'service_tier'],
-    [gemini, 'gemini', { serviceTier: 'priority' }, 'priority', 'serviceTier'],
-  ] as const)('$name without a price for the tier', async (surface, provider, asked, word, member) => {
-    const { status, text } = await refusedBody(unpriced, pathOf(surface, provider), asked)
-    expect(status).toBe(400)
-    const name = word === 'fast' ? 'priority' : word
-    expect(JSON.parse(text).error.message).toBe(
-      `\`till/${provider}-0\` has no price for the service tier \`${word}\`. Leave out \`${member}\`, use a provider key of your own, or ask the operator to set \`price.tiers.${name}\`.`,
-    )
-  })
+    test('skips the route that lacks the tier, and charges the tier on the route that serves it', async () => {
+      const { order, status, text } = await called('flex', ['chat'])
+      expect([status, order]).toEqual([200, ['chat', 'responses']])
+      expect(JSON.parse(text)).toMatchObject({ service_tier: 'flex', usage: { cost: 0.0006 } })
+    })
 
-  test('a tier that no provider of the model has', async () => {
-    const { status, text } = await refusedBody(priced, pathOf(chat, 'messages'), { service_tier: 'flex' })
-    expect(status).toBe(400)
-    expect(JSON.parse(text).error.message).toBe(
-      'No provider of `till/messages-0` has the service tier `flex`. Leave out `service_tier`, or use another model.',
-    )
-  })
+    test('embeddings are charged in the tier that they ask for, and refused without a price for it', async () => {
+      const { url, key } = await started
+      const usage = { prompt_tokens: 1000, total_tokens: 1000 }
+      const data = [{ object: 'embedding', index: 0, embedding: [1] }]
+      first.handle((_, reply) => reply.json(200, { object: 'list', data, usage }))
+      const before = first.calls.length
+      const embed = async (tier: string) =>
+        (await fetch(`${url}/v1/embeddings`, {
+          method: 'POST',
+          headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+          body: JSON.stringify({ model: 'test/embed', input: 'hi', service_tier: tier }),
+        }).then((response) => response.json())) as { usage?: { cost: number }; error?: { param: string } }
+      expect((await embed('flex')).usage?.cost).toBe(0.0005)
+      expect((await embed('priority')).error?.param).toBe('service_tier')
+      expect(first.calls.slice(before).map((call) => call.json())).toMatchObject([{ service_tier: 'flex' }])
+    })
 
-  test.each([
-    [chat, 'chat', { service_tier: 'turbo' }, 'turbo', 'service_tier'],
-    [chat, 'chat', { service_tier: '__proto__' }, '…', 'service_tier'],
-    [chat, 'chat', { service_tier: 'constructor' }, 'constructor', 'service_tier'],
-    [responses, 'responses', { service_tier: 7 }, 'number', 'service_tier'],
-    [messages, 'messages', { service_tier: 'standard' }, 'standard', 'service_tier'],
-    [messages, 'messages', { speed: 'turbo' }, 'turbo', 'speed'],
-    [messages, 'messages', { speed: {} }, 'object', 'speed'],
-    [gemini, 'gemini', { serviceTier: ['flex'] }, 'array', 'serviceTier'],
-  ] as const)('$name: what is no tier: %j', async (surface, provider, asked, word, member) => {
-    const { status, text } = await refusedBody(priced, pathOf(surface, provider), asked)
-    expect(status).toBe(400)
-    expect(JSON.parse(text).error.message).toBe(
-      `\`till/${provider}-0\` has no price for the service tier \`${word}\`. Leave out \`${member}\` or use a provider key of your own.`,
-    )
+    test('does not use it at the standard price when the others fail', async () => {
+      const { order, status } = await called('flex', ['chat', 'responses'])
+      expect(order).not.toContain('messages')
+      expect(status).toBeGreaterThanOrEqual(400)
+    })
   })
 })
 
@@ -255,82 +333,28 @@ test.each(wholePaths.filter(({ provider }) => provider !== 'gemini'))(
   },
 )
 
+test.each([...wholePaths].filter(({ provider }) => provider !== 'gemini'))(
+  'a reply without usage is estimated in the tier that was asked for, $name',
+  async (path) => {
+    const { priority } = asks[path.surface.name] ?? {}
+    priced.upstream.handle((call, reply) => say(call, reply, { texts: ['here'], usage: undefined }))
+    const { usage, charge } = await explained(await priced.ask(path, priority))
+    expect([usage.source, usage.service_tier]).toEqual(['estimated', 'priority'])
+    expect(charge.lines.map(({ price_per_million: rate }) => rate)).toEqual(['2.00', '4.00'])
+  },
+)
+
 test('a tier without a price costs what was asked for, is noted, logged and counted', async () => {
   const path = wholePaths.find(({ surface, provider }) => surface === chat && provider === 'chat') as Path
   const usage = usageIn('chat', { input: 1000, output: 100 })
-  priced.upstream.handle((call, reply) => say(call, reply, { texts: ['here'], usage, tier: 'ultrafast' }))
+  priced.upstream.handle((call, reply) => say(call, reply, { texts: ['here'], usage, tier: 'batch' }))
   const answer = await priced.ask(path)
   await expectPaid(priced, answer, costs.standard)
   expect((await explained(answer)).notes).toEqual([
-    'the provider served it in the service tier ultrafast, which has no price; charged as standard',
+    'the provider served it in the service tier batch, which has no price; charged as standard',
   ])
   const faster = await priced.ask(path, { service_tier: 'priority' })
   await expectPaid(priced, faster, costs.priority)
-  const warned = priced.gateway.logged().filter(({ tier }) => tier === 'ultrafast')
+  const warned = priced.gateway.logged().filter(({ tier }) => tier === 'batch')
   expect(warned).toMatchObject([{ level: 'warn', request_id: answer.requestId, model: 'till/chat-0' }])
-})
-
-describe('failover', () => {
-  const upstreams = [startUpstream(() => {}), startUpstream(() => {}), startUpstream(() => {})] as const
-  const [slow, first, second] = upstreams
-  const started = startGateway({
-    // The first route has no flex.
-    config: `providers:
-  - { id: messy, dialect: anthropic-messages, base_url: "${slow.url}", api_key: secret }
-  - { id: one, dialect: openai-chat, base_url: "${first.url}/v1", api_key: secret }
-  - { id: two, dialect: openai-responses, base_url: "${second.url}/v1", api_key: secret }
-models:
-  - { id: test/chat, price: ${price}, context_tokens: 100000, routes: [{ provider: messy, model: up, priority: 0 },
-      { provider: one, model: up, priority: 1 }, { provider: two, model: up, priority: 2 }] }
-  - { id: test/embed, price: { input: "1.00", output: "0", tiers: { flex: { input: "0.50", output: "0" } } },
-      tags: [embeddings], routes: [{ provider: one, model: up }] }
-`,
-  })
-  afterAll(async () => stopAll(await started, ...upstreams))
-  const providers: readonly DialectName[] = ['messages', 'chat', 'responses']
-  /** Those that are called, in this order, where the ones in `failing` answer 500. */
-  const called = async (tier: Tier, failing: readonly DialectName[]) => {
-    const order: DialectName[] = []
-    for (const [at, upstream] of upstreams.entries()) {
-      const provider = providers[at] ?? 'chat'
-      upstream.handle((call, reply) => {
-        order.push(provider)
-        if (failing.includes(provider)) return reply.json(500, { error: { message: 'no', type: 'server_error' } })
-        return say(call, reply, { texts: ['here'], ...naming(provider, tier) })
-      }, 'stay unasked')
-    }
-    const { url, key } = await started
-    const body = { model: 'test/chat', messages: [{ role: 'user', content: 'hi' }], service_tier: tier }
-    const answer = await ask({ url, key }, chat, JSON.stringify(body))
-    return { order, status: answer.status, text: await answer.text() }
-  }
-
-  test('skips the route that lacks the tier, and charges the tier on the route that serves it', async () => {
-    const { order, status, text } = await called('flex', ['chat'])
-    expect([status, order]).toEqual([200, ['chat', 'responses']])
-    expect(JSON.parse(text)).toMatchObject({ service_tier: 'flex', usage: { cost: 0.0006 } })
-  })
-
-  test('embeddings are charged in the tier that they ask for, and refused without a price for it', async () => {
-    const { url, key } = await started
-    const usage = { prompt_tokens: 1000, total_tokens: 1000 }
-    const data = [{ object: 'embedding', index: 0, embedding: [1] }]
-    first.handle((_, reply) => reply.json(200, { object: 'list', data, usage }))
-    const before = first.calls.length
-    const embed = async (tier: string) =>
-      (await fetch(`${url}/v1/embeddings`, {
-        method: 'POST',
-        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
-        body: JSON.stringify({ model: 'test/embed', input: 'hi', service_tier: tier }),
-      }).then((response) => response.json())) as { usage?: { cost: number }; error?: { param: string } }
-    expect((await embed('flex')).usage?.cost).toBe(0.0005)
-    expect((await embed('priority')).error?.param).toBe('service_tier')
-    expect(first.calls.slice(before).map((call) => call.json())).toMatchObject([{ service_tier: 'flex' }])
-  })
-
-  test('does not use it at the standard price when the others fail', async () => {
-    const { order, status } = await called('flex', ['chat', 'responses'])
-    expect(order).not.toContain('messages')
-    expect(status).toBeGreaterThanOrEqual(400)
-  })
 })

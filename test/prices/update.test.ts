@@ -117,8 +117,13 @@ describe('the list of genai-prices', () => {
     ]
     const tiered = { base: 1, tiers: [{ start: 200_000, price: 2 }] }
     const price = { input: '1.50', output: '8.00', over: { 200000: { input: '2.00', output: '8.00' } } }
-    // The list has no service tiers, and leaves those of the catalog.
-    const { tiers } = builtIn('openai/gpt-4.1') as { tiers: object }
+    // The list has no service tiers. Built in: $2.00 and $8.00, $3.50 and $14.00 in priority, half in batch. Input is three
+    // quarters of what it was, also where it is cached.
+    expect(builtIn('openai/gpt-4.1')).toMatchObject({ input: '2.00', tiers: { priority: { cache_read: '0.875' } } })
+    const tiers = {
+      priority: { input: '2.625', output: '14.00', cache_read: '0.65625' },
+      batch: { input: '0.75', output: '4.00', cache_read: '0.1875' },
+    }
     expect(
       parse(
         provider('openai', [{ id: 'gpt-4.1', prices: dated }]),

@@ -90,6 +90,13 @@ forEachEngine((_, storeTest) => {
           [3, 'large-1', 'tier'],
           [3, 'small-1', 'tier'],
         ])
+        // Anthropic's bill calls capacity that was bought `priority`, and no reply here names that.
+        const isNamed = (model: string) => format === 'openai' || model === 'small-1'
+        for (const { model, requests, requestIds } of causes) {
+          const fitting = isNamed(model) ? (traffic.otherTiers.get(model) ?? []).toSorted() : []
+          expect([model, requestIds, requests]).toEqual([model, fitting.slice(0, 100), fitting.length])
+          expect(fitting.length > 5).toBe(isNamed(model))
+        }
         const { billed, recorded, unexplained } = await totals(database)
         expect(causes.reduce((sum, { amount }) => sum + amount, 0n)).toBe(billed - recorded)
         expect(unexplained).toBe(0n)

@@ -38,6 +38,8 @@ export interface Traffic {
   readonly counted: readonly Counted[]
   /** How many of each cause were planted, and on which days. */
   readonly planted: ReadonlyMap<BillCause, ReadonlySet<number>>
+  /** By model: those that the bill has in another service tier, as far as our records can tell. */
+  readonly otherTiers: ReadonlyMap<string, readonly RequestId[]>
   readonly requests: number
 }
 
@@ -85,6 +87,7 @@ export async function writeTraffic(database: Database, options: TrafficOptions):
     models: models.map((id) => ({ id: `acme/${id}`, price: createPrice(id), source: 'test' })),
   })
   const planted = new Map<BillCause, Set<number>>()
+  const otherTiers = new Map<string, RequestId[]>()
   const counted: Counted[] = []
   let rows: Readonly<Record<string, string | bigint | null>>[] = []
   const flush = async () => {
@@ -140,10 +143,20 @@ export async function writeTraffic(database: Database, options: TrafficOptions):
       output: usage.outputTokens,
     }
     const plant = (cause: BillCause) => planted.set(cause, (planted.get(cause) ?? new Set()).add(day))
-    if (isBilledAsUsual) plant('tier')
+    const inOtherTier = () => otherTiers.set(model, [...(otherTiers.get(model) ?? []), id])
+    if (isBilledAsUsual) {
+      plant('tier')
+      inOtherTier()
+    }
     if (price && model === 'large-1') {
       plant(price.cause)
       Object.assign(seen, { tier: price.tier, region: price.region, percent: price.percent })
+      // Some replies name the tier, and our price has none for it.
+      if (price.cause === 'tier' && at % 2 === 0) {
+        record.unpricedTier = 'priority'
+        record.notes = ['the provider served it in the service tier priority, which has no price; charged as standard']
+        inOtherTier()
+      }
     }
     if (isMidnight) {
       plant('midnight')
@@ -191,7 +204,7 @@ export async function writeTraffic(database: Database, options: TrafficOptions):
       }
     }
   }
-  return { counted, planted, requests: perDay * days }
+  return { counted, planted, otherTiers, requests: perDay * days }
 }
 
 interface Disturbed {

@@ -38,7 +38,7 @@ test('a factor multiplies every price of tokens, without the dust of floats, and
     web_search: 10,
     over: { 200: { input: 0.2, output: 2.5 } },
   }
-  expect(timesFactor(list, 1.8)).toEqual({
+  expect(timesFactor(list, () => 1.8)).toEqual({
     ...{ input: 0.18, output: 2.25, cache_read: 0.018 },
     over: { 200: { input: 0.36, output: 4.5 } },
   })
