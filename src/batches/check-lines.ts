@@ -9,7 +9,8 @@ import { parseLine, readLines } from './read-lines.ts'
 
 export interface CheckedLines {
   readonly total: number
-  readonly estimate: Nano
+  /** By model. */
+  readonly estimates: ReadonlyMap<string, Nano>
   /** The first of them; empty = the batch can run. */
   readonly errors: readonly BatchError[]
 }
@@ -33,7 +34,7 @@ export async function checkLines(
   const errors: BatchError[] = []
   const firstLines = new Map<string, number>()
   let total = 0
-  let estimate = 0n
+  const estimates = new Map<string, Nano>()
   let model: string | undefined
   let turn = 0
   for await (const raw of readLines(pieces)) {
@@ -44,7 +45,7 @@ export async function checkLines(
     }
     if (++total > linesMax) {
       const message = `The file has more than ${linesMax} lines. Split it into several batches.`
-      return { total, estimate: 0n as Nano, errors: [{ code: 'too_many_lines', message, line: null, param: null }] }
+      return { total, estimates, errors: [{ code: 'too_many_lines', message, line: null, param: null }] }
     }
     if (errors.length === errorsMax) continue
     const { line } = raw
@@ -67,7 +68,7 @@ export async function checkLines(
       wrong('invalid_request', 'Answers of a batch are not streamed. Leave out `stream`.', 'body.stream')
     } else {
       model ??= judged.model
-      estimate += judged.cost
+      estimates.set(judged.model, ((estimates.get(judged.model) ?? 0n) + judged.cost) as Nano)
       if (!mixesModels && judged.model !== model) {
         const message = `Line ${line} names the model \`${judged.model}\`, and lines before it \`${model}\`. A batch has one model.`
         wrong('mismatched_model', message, 'body.model')
@@ -75,5 +76,5 @@ export async function checkLines(
     }
   }
   if (total === 0) errors.push({ code: 'empty_file', message: 'The file has no lines.', line: null, param: null })
-  return { total, estimate: estimate as Nano, errors }
+  return { total, estimates, errors }
 }

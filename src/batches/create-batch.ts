@@ -1,11 +1,16 @@
-// Creates a batch from a file of requests: checks every line, and that the wallet has what they will probably cost.
+// Creates a batch from a file of requests: checks every line, and that the wallet and the spend limits have room for what they
+// will probably cost.
 
 import type { Clock } from '../kernel/clock.ts'
 import { Failure, invalidRequest } from '../kernel/failure.ts'
 import { createId } from '../kernel/ids.ts'
-import { formatUsd, zeroNano } from '../kernel/money.ts'
+import { formatUsd, type Nano, zeroNano } from '../kernel/money.ts'
+import { isRolling } from '../kernel/spend-limit.ts'
+import { windowEnd } from '../ledger/budget.ts'
 import type { Ledger } from '../ledger/ledger.ts'
+import { budgetsOf, type LimitBudget } from '../pipeline/budgets.ts'
 import type { ExpectedCost } from '../pipeline/expected-cost.ts'
+import { batchOverBudget } from '../pipeline/spend-refusals.ts'
 import { type BatchFile, type BatchFiles, dayMs } from '../tenancy/batch-files.ts'
 import type { Batch, BatchStore } from '../tenancy/batches.ts'
 import type { Caller } from '../tenancy/caller.ts'
@@ -16,7 +21,7 @@ export interface CreateBatchDependencies {
   readonly store: BatchStore
   readonly files: BatchFiles
   readonly clock: Clock
-  readonly ledger: Pick<Ledger, 'wallet'>
+  readonly ledger: Pick<Ledger, 'wallet' | 'budget'>
   readonly expectedCost: ExpectedCost
 }
 
@@ -41,7 +46,8 @@ export async function createBatch(
   const isOpenai = kind.surfaceOfBatch === 'chat'
   const judge = await deps.expectedCost(caller, kind)
   const rules = { endpoint, linesMax, mixesModels: !isOpenai }
-  const { total, estimate, errors } = await checkLines(files.read(file), judge, rules)
+  const { total, estimates, errors } = await checkLines(files.read(file), judge, rules)
+  const estimate = [...estimates.values()].reduce((sum, each) => sum + each, 0n) as Nano
   const hasFailed = errors.length > 0
   const [first] = errors
   if (first && input.failsWhole) {
@@ -50,6 +56,8 @@ export async function createBatch(
   if (!hasFailed) {
     const { available } = await deps.ledger.wallet(caller.workspaceId)
     if (estimate > available) return cannotPay(caller, { estimate, available })
+    const refusal = await overLimit(deps, caller, estimates)
+    if (refusal) return refusal
   }
   const now = clock.now()
   const ended = hasFailed ? now : undefined
@@ -64,6 +72,42 @@ export async function createBatch(
   }
   await store.create(batch)
   return batch
+}
+
+/**
+ * The first spend limit that leaves less than its models will cost until the batch expires. Limits of end users and tags, which
+ * each line names by itself, are left to the lines, and so are those that name another model.
+ */
+async function overLimit(
+  { clock, ledger }: CreateBatchDependencies,
+  caller: Caller,
+  estimates: ReadonlyMap<string, Nano>,
+): Promise<Failure | undefined> {
+  const now = clock.now()
+  const needs = new Map<string, { readonly budget: LimitBudget; needed: bigint }>()
+  for (const [id, estimate] of estimates) {
+    for (const budget of budgetsOf(caller, clock, {}, [{ id }]) ?? []) {
+      if (budget.then !== undefined) continue
+      const name = `${budget.scopeId} ${budget.window}`
+      const need = needs.get(name) ?? { budget, needed: 0n }
+      need.needed += estimate
+      needs.set(name, need)
+    }
+  }
+  for (const { budget, needed } of needs.values()) {
+    const state = await ledger.budget(budget.scopeId, budget.window)
+    const left = leftUntil(now + dayMs, { ...budget, spent: state.spent }, now)
+    if (needed > left) return batchOverBudget(caller, { ...budget, ...state }, { needed: needed as Nano, left, now })
+  }
+  return undefined
+}
+
+/** What a limit leaves until the batch expires: the rest of the current window, and each whole one that begins before then. */
+function leftUntil(endMs: number, { window, cap, spent }: LimitBudget & { readonly spent: Nano }, now: number): Nano {
+  const windowEndMs = windowEnd(window, now) ?? endMs
+  const windows = isRolling(window) ? Math.ceil((endMs - windowEndMs) / (windowEndMs - now)) : 1
+  const further = windowEndMs < endMs ? windows : 0
+  return ((cap > spent ? cap - spent : 0n) + cap * BigInt(further)) as Nano
 }
 
 function cannotPay(

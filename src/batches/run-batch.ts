@@ -62,6 +62,8 @@ export class BatchRun {
   #stop: Stop | undefined
   #pausedUntilMs = 0
   #delayed = 0
+  /** Lines that have a slot. */
+  #running = 0
   readonly #lines = new Set<Promise<void>>()
 
   constructor(
@@ -70,7 +72,7 @@ export class BatchRun {
     readonly claim: Claim,
   ) {
     this.#kind = kindOf(batch.endpoint)
-    this.#writer = new LineWriter(deps.store, batch.id)
+    this.#writer = new LineWriter(deps.store, batch.id, () => this.#running)
     this.done = this.#run()
   }
 
@@ -122,8 +124,12 @@ export class BatchRun {
       slots.release()
       return false
     }
+    this.#running++
     const running = this.#runLine(line, tries)
-      .finally(() => slots.release())
+      .finally(() => {
+        this.#running--
+        slots.release()
+      })
       .then((againMs) => (againMs === undefined ? undefined : this.#again(line, tries + 1, againMs)))
       .catch((error) => this.#fail(error))
       .finally(() => void this.#lines.delete(running))

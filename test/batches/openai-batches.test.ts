@@ -3,7 +3,9 @@
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { systemClock } from '../../src/kernel/clock.ts'
+import type { Database } from '../../src/store/database.ts'
 import { openDatabase } from '../../src/store/open-database.ts'
+import type { Sql } from '../../src/store/sql.ts'
 import { createWallets, nanos, usd } from '../money/wallets.ts'
 import { forEachEngine, type Place } from '../parts/engines.ts'
 import { everyConfig, type Gateway, startGateway, stopAll } from '../parts/gateway.ts'
@@ -41,21 +43,21 @@ forEachEngine((engine) => {
   })
   afterAll(() => stopAll(gateway, upstream, place))
 
-  const open = async (amount?: string) => {
-    const purse = await createWallets(gateway).open(amount)
+  const open = async (amount?: string, limits?: object) => {
+    const purse = await createWallets(gateway).open(amount, limits)
     return { ...purse, as: { url: gateway.url, key: purse.key } }
   }
 
-  const rowsOf = async (
-    query: (sql: Awaited<ReturnType<typeof openDatabase>>['sql']) => Promise<readonly object[]>,
-  ) => {
+  const inDatabase = async <T>(work: (database: Database) => Promise<T>) => {
     const database = await openDatabase({ ...place, dataFolder: gateway.dataFolder })
     try {
-      return await query(database.sql)
+      return await work(database)
     } finally {
       await database.close()
     }
   }
+  const rowsOf = (query: (sql: Sql) => Promise<readonly object[]>) => inDatabase(({ sql }) => query(sql))
+  const write = (change: (sql: Sql) => Promise<unknown>) => inDatabase((database) => database.transaction(change))
 
   const waitsFor = async (id: string) => {
     const [row] = await rowsOf((sql) => sql`SELECT waits_for FROM batches WHERE id = ${id}`)
@@ -144,6 +146,25 @@ forEachEngine((engine) => {
     expect((await call(as, 'GET', '/batches')).body.data).toEqual([])
   })
 
+  test('a batch that a spend limit leaves no room for is refused', async () => {
+    const ten = Array.from({ length: 10 }, (_, at) => chatLine(`${at}`, 'hi'))
+    const limit = { window: 'month', limit: '0.0001' }
+    const { as } = await open('1.00', { spend_limits: [limit] })
+    const refused = await createOf(as, ten)
+    expect(refused).toMatchObject({
+      status: 429,
+      body: { error: { code: 'LIMIT_EXCEEDED', metadata: { reason: 'limit', limit: '0.0001', spent: '0.00' } } },
+    })
+    // Ten times 64 tokens at $2.00 per million, and the input.
+    expect(nanos(refused.body.error.metadata.needed)).toBeGreaterThan(10n * 64n * 2_000n)
+    expect(refused.body.error.message).toContain('for the 24 hours in which this batch may run')
+    expect((await call(as, 'GET', '/batches')).body.data).toEqual([])
+    // A limit of another model concerns none of its lines.
+    const { as: others } = await open('1.00', { spend_limits: [{ ...limit, models: 'other/*' }] })
+    const { id } = (await createOf(others, ten)).body
+    expect(await until(others, id, 'completed')).toMatchObject({ request_counts: { completed: 10 } })
+  })
+
   /** The first answer comes once `freeOne` is called, all others with `free`. `begun` resolves with the first call. */
   const holdAnswers = () => {
     const [free, one, begun] = [0, 1, 2].map(() => Promise.withResolvers<void>()) as [Held, Held, Held]
@@ -193,6 +214,31 @@ forEachEngine((engine) => {
     expect(not).toHaveLength(30 - counts.completed)
     expect(not[0]).toMatchObject({ response: null, error: { code: 'batch_cancelled' } })
     expect((await call(as, 'POST', `/batches/${id}/cancel`)).status).toBe(400)
+  })
+
+  test('a batch that expires charges what was done, and says what was not', async () => {
+    const { as, workspaceId } = await open('1.00')
+    const { begun, free } = holdAnswers()
+    const { id } = (await createOf(as, manyLines(30))).body
+    await begun
+    await write((sql) => sql`UPDATE batches SET expires_at = 0 WHERE id = ${id}`)
+    // Whoever cancels one makes the process look at all of its batches.
+    const { as: others } = await open('1.00')
+    const { id: other } = (await createOf(others, manyLines(1))).body
+    await call(others, 'POST', `/batches/${other}/cancel`)
+    free()
+    const { request_counts: counts, ...done } = await until(as, id, 'expired')
+    expect(counts.completed).toBeGreaterThan(0)
+    expect(counts.completed).toBeLessThan(30)
+    const not = linesIn((await call(as, 'GET', `/files/${done.error_file_id}/content`)).text)
+    expect(not).toHaveLength(30 - counts.completed)
+    expect(new Set(not.map(({ error }) => error.code))).toEqual(new Set(['batch_expired']))
+    const [sums] = await rowsOf(
+      (sql) => sql`SELECT COUNT(*) AS charged, CAST(SUM(charge) AS BIGINT) AS paid FROM requests
+        WHERE batch_id = ${id} AND charge IS NOT NULL`,
+    )
+    const { posted } = await createWallets(gateway).read(workspaceId)
+    expect(sums).toEqual({ charged: BigInt(counts.completed), paid: 1_000_000_000n - posted })
   })
 
   test('a revoked key stops its batch', async () => {

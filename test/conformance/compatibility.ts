@@ -81,6 +81,24 @@ Where the standard and OpenAI's clients differ, the clients keep working:
 | \`presence_penalty\`, \`frequency_penalty\` | applied | dropped with \`field_dropped\` on translated models; the response says 0 |
 `
 
+const batches = `## Batches and files
+
+[Batches](reference/batches.md) of OpenAI's and Anthropic's APIs run on every model, once the operator has switched them on, and
+their official clients work without changes. What is special here:
+
+| | here |
+|---|---|
+| price of a line | that of other requests: lines run on any provider, not at a provider's batch API |
+| \`/v1/files\` | only \`purpose=batch\`; others are a 400 |
+| \`endpoint\` of \`/v1/batches\` | \`/v1/chat/completions\`, \`/v1/responses\` or \`/v1/embeddings\` |
+| \`completion_window\` | only \`24h\` |
+| a batch that the wallet or a spend limit does not cover | 402 or 429 when it is created |
+| a wallet or a limit that is used up later | the batch waits, and expires after 24 hours |
+| results | kept for 7 days ([\`batches.output_days\`](reference/configuration.md#batches)), and then deleted |
+| \`stream\` in a line | refused |
+| ids of other workspaces | 404 on every path |
+`
+
 const clientsMarks = ['<!-- clients -->', '<!-- /clients -->'] as const
 const clientsDefault = `${clientsMarks[0]}\n${clientsMarks[1]}`
 
@@ -93,7 +111,7 @@ export async function compatibilityPage(before: string): Promise<string> {
     const faults = await faultsTable(stage)
     const clients = keptClients(before)
     const tables = [requestsIntro, requests, repliesIntro, replies, faultsIntro, faults]
-    const parts = [intro, ...tables, openResponses, '## Clients\n', clients]
+    const parts = [intro, ...tables, openResponses, batches, '## Clients\n', clients]
     return `${parts.join('\n')}\n`
   } finally {
     await stage.stop()
