@@ -1,4 +1,4 @@
-// Alerts for people: a low balance, a spend limit, a provider that is down or back, changed prices. Every replica reads the
+// Alerts for people: a low balance, a spend limit, credit that expires, a provider that is down or back, changed prices. Every replica reads the
 // facts from the database every few seconds and compares them with the rules. An alert is one row with a unique `crossing`,
 // so only the first replica raises it. Its deliveries are created in the same commit, so a crash loses none.
 
@@ -22,6 +22,7 @@ import {
 } from '../kernel/spend-limit.ts'
 import { yieldToEventLoop } from '../kernel/timers.ts'
 import { periodOf, windowAt, windowEnd } from '../ledger/budget.ts'
+import { periodShown } from '../ledger/credit.ts'
 import { type ItemIn, json, optional, rowFormat, text, time } from '../store/columns.ts'
 import type { Database } from '../store/database.ts'
 import { portionsOf, templateOf } from '../store/insert-rows.ts'
@@ -153,6 +154,7 @@ export async function detectAlerts(database: Database, raising: Raising, known =
   const found = [
     ...(await lowBalances(sql)),
     ...(await reachedLimits(sql, now)),
+    ...(await expiringCredits(sql, now)),
     ...(await changedPrices(sql, now, known)),
     ...(await differingBills(sql, now)),
   ]
@@ -227,6 +229,46 @@ function lowBalance({ wallet_of: id, workspace_name, posted, funding }: LowBalan
 function ofRule(rule: AlertRule, crossing: string): Pick<NewAlert, 'crossing' | 'workspaceId' | 'rules'> {
   const { workspaceId } = rule
   return { crossing: workspaceId === undefined ? `all:${crossing}` : crossing, workspaceId, rules: [rule] }
+}
+
+const dayMs = 86_400_000
+
+interface ExpiringCredit {
+  readonly position: string
+  readonly credit_id: string
+  readonly credit_of: WorkspaceId
+  readonly workspace_name: string
+  readonly plan_id: string
+  readonly time_window: string
+  readonly remaining: bigint
+  readonly expires_at: bigint
+}
+
+/** Credit of plans that is not used up. One that lives no longer than a rule looks ahead would be raised at its grant. */
+async function expiringCredits(sql: Sql, now: number): Promise<NewAlert[]> {
+  const at = timeToSql(now)
+  const expiring = (after: string) => sql<ExpiringCredit>`SELECT r.*, r.id || c.id AS position, c.id AS credit_id,
+      c.workspace_id AS credit_of, w.name AS workspace_name, c.plan_id, c.time_window, c.remaining, c.expires_at
+    FROM alert_rules r JOIN credits c ON r.workspace_id IS NULL OR r.workspace_id = c.workspace_id
+      JOIN fundings f ON f.id = c.id JOIN workspaces w ON w.id = c.workspace_id
+    WHERE r.kind = 'credit.expiring' AND c.remaining > 0 AND c.expires_at > ${at}
+      AND c.expires_at <= ${at} + r.days * ${BigInt(dayMs)} AND c.expires_at - f.created_at > r.days * ${BigInt(dayMs)}
+      AND r.id || c.id > ${after} ORDER BY r.id || c.id LIMIT ${BigInt(portionMax)}`
+  const found: NewAlert[] = []
+  for await (const row of inPortions(expiring)) found.push(expiringCredit(row, ruleRow.read(row)))
+  return found
+}
+
+function expiringCredit(row: ExpiringCredit, rule: AlertRule): NewAlert {
+  const { credit_id: id, credit_of: workspaceId, workspace_name, plan_id: plan } = row
+  const [remaining, period] = [formatUsd(row.remaining as Nano), periodShown(row.time_window)]
+  const expires = isoTime(timeFromSql(row.expires_at))
+  return {
+    ...ofRule(rule, `credit:${id}:${rule.days}`),
+    kind: 'credit.expiring',
+    message: `$${remaining} of the credit of the plan "${plan}" (${period}) in workspace "${workspace_name}" expires on ${expires.slice(0, 10)}, ${expires.slice(11, 16)} UTC, unless it is spent before.`,
+    data: { workspace_id: workspaceId, workspace_name, plan, period, remaining, expires_at: expires },
+  }
 }
 
 interface Spent {

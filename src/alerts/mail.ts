@@ -86,6 +86,7 @@ const subjects: Readonly<Record<Alert['kind'], string>> = {
   'bill.differs': 'A provider’s bill differs',
   'topup.failed': 'Automatic top-up failed',
   'plan.unpaid': 'Plan not paid',
+  'credit.expiring': 'Credit expires soon',
   'batch.ended': 'Batch ended',
   test: 'Test',
 }

@@ -53,6 +53,7 @@ forEachEngine((engine) => {
         kind: 'balance.low',
         below: '1.00',
         percents: null,
+        days: null,
         created_at: expect.any(String),
       },
       {
@@ -61,6 +62,7 @@ forEachEngine((engine) => {
         kind: 'limit.reached',
         below: null,
         percents: [75, 90, 100],
+        days: null,
         created_at: expect.any(String),
       },
       {
@@ -69,6 +71,7 @@ forEachEngine((engine) => {
         kind: 'topup.failed',
         below: null,
         percents: null,
+        days: null,
         created_at: expect.any(String),
       },
     ])
@@ -90,6 +93,52 @@ forEachEngine((engine) => {
     expect(await messages(management, id)).toEqual([low])
     expect((await management.ask('GET', `/api/workspaces/${id}`)).body.low_balance).toBeNull()
     expect((await management.ask('DELETE', path)).status).toBe(404)
+  })
+
+  storeTest('credit that expires unspent raises one alert, the given number of days before', async (management) => {
+    const { database, ledger, ask, make } = management
+    const id = await workspace(management, '1.00')
+    const other = await workspace(management, '1.00', 'other')
+    for (const [plan, expires_days] of [
+      ['long', 30],
+      ['short', 3],
+    ] as const)
+      expect(
+        (await ask('PUT', `/api/plans/${plan}`, { body: { credit: '20', period: 'month', expires_days } })).status,
+      ).toBe(200)
+    expect((await ask('PUT', `/api/workspaces/${id}/plan`, { body: { plan: 'long' } })).status).toBe(200)
+    expect((await ask('PUT', `/api/workspaces/${other}/plan`, { body: { plan: 'short' } })).status).toBe(200)
+    await ledger.renewPlans(id)
+    await ledger.renewPlans(other)
+    const rule = { kind: 'credit.expiring', workspace_id: id }
+    const refusals = [rule, { ...rule, days: 0 }, { ...rule, days: 367 }, { kind: 'topup.failed', days: 3 }]
+    for (const body of refusals) {
+      const refused = await ask('POST', '/api/alert-rules', { body })
+      expect([refused.status, refused.body.error.param]).toEqual([400, 'days'])
+    }
+    const { id: ruleId } = await make('/api/alert-rules', { ...rule, days: 2 })
+    expect((await ask('PATCH', `/api/alert-rules/${ruleId}`, { body: { days: 3 } })).body).toMatchObject({ days: 3 })
+    await make('/api/alert-rules', { kind: 'credit.expiring', days: 3 })
+    const [credit] = await database.sql<{ expires_at: bigint; id: string; time_window: string }>`
+      SELECT expires_at, id, time_window FROM credits WHERE workspace_id = ${id}`
+    const expires = Number(credit?.expires_at)
+    const detectAt = (at: number) => detectAlerts(database, { now: at, mail: { domains: [] } })
+    await detectAt(expires - 3 * 86_400_000 - 1)
+    expect(await messages(management)).toEqual([])
+    for (const at of [expires - 3 * 86_400_000, expires - 1]) await detectAt(at)
+    const day = new Date(expires).toISOString()
+    const month = credit?.time_window.replace('month:', '')
+    const message = `$20.00 of the credit of the plan "long" (${month}) in workspace "acme" expires on ${day.slice(0, 10)}, ${day.slice(11, 16)} UTC, unless it is spent before.`
+    // One by the workspace's rule, one by the installation's. The other credit never lives longer than three days.
+    expect(await messages(management, id)).toEqual([message])
+    expect(await messages(management)).toEqual([message, message])
+    // Neither is what is used up.
+    await database.transaction(async (sql) => {
+      await sql`DELETE FROM alerts`
+      await sql`UPDATE credits SET remaining = 0 WHERE id = ${credit?.id ?? ''}`
+    })
+    await detectAt(expires - 1)
+    expect(await messages(management)).toEqual([])
   })
 
   storeTest(

@@ -7,7 +7,7 @@ import { invalidRequest } from '../kernel/failure.ts'
 import { createId, isId, type PersonId, type WorkspaceId } from '../kernel/ids.ts'
 import { formatUsd, type Nano } from '../kernel/money.ts'
 import type { Role } from '../kernel/roles.ts'
-import { amount, type ItemIn, json, optional, rowFormat, text, time } from '../store/columns.ts'
+import { amount, count, type ItemIn, json, optional, rowFormat, text, time } from '../store/columns.ts'
 import { templateOf } from '../store/insert-rows.ts'
 import type { Sql } from '../store/sql.ts'
 import { appendAudit } from '../tenancy/audit.ts'
@@ -31,6 +31,8 @@ export const ruleRow = rowFormat({
   below: optional(amount),
   /** Of `percentRuleKinds` only: whole percentages, ascending. */
   percents: optional(json<readonly number[]>()),
+  /** Only for `credit.expiring`: how many days before the credit expires. */
+  days: optional(count),
   /** The key, project or workspace whose limits are watched, or the person or group whom they limit; undefined = all of them. */
   scopeId: optional(text()),
   roles: json<readonly Role[]>(),
@@ -123,8 +125,8 @@ export async function updateRule(
 ): Promise<AlertRule> {
   const known = await getRule(sql, id)
   const rule = { ...known, ...(await checkedRule(sql, { ...known, ...change }, policy)) }
-  const { below, percents, scope_id, roles, emails, webhooks } = ruleRow.write(rule)
-  await sql`UPDATE alert_rules SET below = ${below ?? null}, percents = ${percents ?? null},
+  const { below, percents, days, scope_id, roles, emails, webhooks } = ruleRow.write(rule)
+  await sql`UPDATE alert_rules SET below = ${below ?? null}, percents = ${percents ?? null}, days = ${days ?? null},
     scope_id = ${scope_id ?? null}, roles = ${roles ?? '[]'}, emails = ${emails ?? '[]'}, webhooks = ${webhooks ?? '[]'}
     WHERE id = ${rule.id}`
   await appendAudit(sql, { ...act, action: 'alert_rule.update', object: rule.id, details: auditDetails(rule) })
@@ -138,11 +140,12 @@ export async function deleteRule(sql: Sql, id: string, act: Act): Promise<void> 
 }
 
 /** Addresses are counted, not named: the audit log cannot be erased. */
-function auditDetails({ workspaceId, kind, below, percents, scopeId, roles, emails, webhooks }: AlertRule) {
+function auditDetails({ workspaceId, kind, below, percents, days, scopeId, roles, emails, webhooks }: AlertRule) {
   return {
     ...{ workspace: workspaceId ?? null, kind, scope_id: scopeId ?? null, roles, emails: emails.length, webhooks },
     ...(below !== undefined && { below: formatUsd(below) }),
     ...(percents && { percents }),
+    ...(days !== undefined && { days }),
   }
 }
 
@@ -175,7 +178,7 @@ async function checkedRule(sql: Sql, input: RuleInput, policy: MailPolicy): Prom
   return { ...input, percents, roles: [...new Set(input.roles)], emails, webhooks }
 }
 
-function checkThresholds({ kind, below, percents }: RuleInput): void {
+function checkThresholds({ kind, below, percents, days }: RuleInput): void {
   if (kind === 'balance.low' && (below === undefined || below <= 0n)) {
     throw invalidRequest(
       '`below` must be a balance above 0 in USD such as "20.00". For no alert, delete the rule.',
@@ -192,6 +195,12 @@ function checkThresholds({ kind, below, percents }: RuleInput): void {
   if (!percentRuleKinds.has(kind) && percents !== undefined) {
     const kinds = [...percentRuleKinds].join(' or ')
     throw invalidRequest(`\`percents\` is for rules of the kind ${kinds}, not ${kind}.`, 'percents')
+  }
+  if (kind === 'credit.expiring' && days === undefined) {
+    throw invalidRequest('`days` must say how many days before credit expires the alert is raised, such as 3.', 'days')
+  }
+  if (kind !== 'credit.expiring' && days !== undefined) {
+    throw invalidRequest(`\`days\` is for rules of the kind credit.expiring, not ${kind}.`, 'days')
   }
 }
 

@@ -46,6 +46,10 @@ export const alertRuleSchema = z.object({
     .array(z.int())
     .nullable()
     .describe('Of `limit.reached`: percent of each spend limit, ascending. Of `bill.differs`: percent of the bill.'),
+  days: z
+    .int()
+    .nullish()
+    .describe('For `credit.expiring`: how many days before the credit expires the alert is raised.'),
   scope_id: z
     .string()
     .nullable()
@@ -61,6 +65,7 @@ export const alertRuleSchema = z.object({
 
 const percentExpected = must('a list of whole numbers from 1 to 100, such as [80, 100]')
 const percentItem = must('a whole number from 1 to 100')
+const daysExpected = must('a whole number of days from 1 to 366')
 const recipientsMax = 20
 const recipientsExpected = (what: string) => must(`a list of at most ${recipientsMax} ${what}`)
 const recipientField = (what: string) =>
@@ -76,6 +81,12 @@ const ruleFields = {
     .describe(
       'Required for `limit.reached` and `bill.differs`. Of those that are reached, the highest one raises the alert.',
     ),
+  days: z
+    .int(daysExpected)
+    .min(1, daysExpected)
+    .max(366, daysExpected)
+    .nullish()
+    .describe("Required for `credit.expiring`: how many days before a plan's credit expires unspent."),
   scope_id: z
     .string(must('the id of a key, project, workspace, person or group'))
     .nullish()

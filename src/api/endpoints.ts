@@ -68,6 +68,7 @@ export const endpoints = {
   updateProject: ['PATCH', '/api/projects/{id}', admins],
   deleteProject: ['DELETE', '/api/projects/{id}', admins],
   putProjectLimits: ['PUT', '/api/projects/{id}/limits', admins],
+  getProjectContent: ['GET', '/api/projects/{id}/content', everyone],
   listProjectModels: ['GET', '/api/projects/{id}/models', everyone],
 
   createGroup: ['POST', '/api/workspaces/{id}/groups', admins],

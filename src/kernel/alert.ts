@@ -9,6 +9,7 @@ export const alertKinds = [
   'bill.differs',
   'topup.failed',
   'plan.unpaid',
+  'credit.expiring',
   'batch.ended',
   'test',
 ] as const
@@ -20,6 +21,7 @@ export const ruleKinds = [
   'limit.reached',
   'topup.failed',
   'plan.unpaid',
+  'credit.expiring',
   'provider.down',
   'provider.stray',
   'price.changed',
@@ -36,6 +38,7 @@ export const workspaceRuleKinds: ReadonlySet<RuleKind> = new Set([
   'limit.reached',
   'topup.failed',
   'plan.unpaid',
+  'credit.expiring',
 ])
 
 /** undefined = it is sent without a rule. */

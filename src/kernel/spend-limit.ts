@@ -38,6 +38,8 @@ export interface SpendFacts {
 /** Of a request that nobody has made. */
 export const noFacts: SpendFacts = Object.freeze({ endUser: undefined, tags: [], personId: undefined, groupIds: [] })
 
+type SubjectForm = readonly [text: string, meaning: string]
+
 interface SubjectKindRow {
   /** The names by which a request belongs to such a subject; [] = it belongs to none. */
   names(facts: SpendFacts): readonly string[]
@@ -51,6 +53,8 @@ interface SubjectKindRow {
   readonly hasEach: boolean
   /** How errors begin; `name` as people know it. */
   title(name: string): string
+  /** How limits write it, and what that means. */
+  readonly forms: readonly SubjectForm[]
 }
 
 const everything: readonly string[] = ['']
@@ -70,6 +74,7 @@ export const subjectKinds = {
     isById: false,
     hasEach: true,
     title: () => '',
+    forms: [['all', 'all requests']],
   },
   user: {
     names: ({ endUser }) => (endUser === undefined ? [] : [endUser]),
@@ -78,6 +83,7 @@ export const subjectKinds = {
     isById: false,
     hasEach: true,
     title: (name) => `End user ${name}`,
+    forms: [['user', 'each end user']],
   },
   tag: {
     names: ({ tags }) => tags,
@@ -86,6 +92,7 @@ export const subjectKinds = {
     isById: false,
     hasEach: false,
     title: (name) => `The tag ${name}`,
+    forms: [['tag:team=web', 'requests with this tag']],
   },
   /** All keys and sign-ins of one person. */
   person: {
@@ -95,6 +102,10 @@ export const subjectKinds = {
     isById: true,
     hasEach: true,
     title: (name) => `Person ${name}`,
+    forms: [
+      ['person', 'each person by their keys and sign-ins'],
+      ['person:ADDRESS', 'one of them'],
+    ],
   },
   /** A named set of people and keys. */
   group: {
@@ -104,10 +115,13 @@ export const subjectKinds = {
     isById: true,
     hasEach: false,
     title: (name) => `Group "${name}"`,
+    forms: [['group:NAME', 'people and keys together']],
   },
 } as const satisfies Readonly<Record<string, SubjectKindRow>>
 
 export type SubjectKind = keyof typeof subjectKinds
+
+export const subjectForms = Object.values<SubjectKindRow>(subjectKinds).flatMap(({ forms }) => forms)
 
 /** Kinds whose names are ids in what is stored. */
 export type KindById = {

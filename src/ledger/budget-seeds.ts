@@ -29,6 +29,7 @@ import {
   minuteMs,
   noBudgets,
   parseBudgetNames,
+  splitBudgetName,
   windowAt,
   windowBefore,
   windowEnd,
@@ -57,6 +58,8 @@ export interface BudgetSeedsOptions {
   /** False: every budget begins with nothing. */
   readonly seedsBudgets: boolean
   readonly recounts?: Recounts | undefined
+  /** Whether other processes set limits too, which this one learns of later. */
+  readonly isShared: boolean
   /** The raise is durable. */
   onRaised?(name: BudgetName, by: bigint): void
 }
@@ -84,7 +87,7 @@ export const seedRoundMs = 5000
 const pendingEveryRounds = 12
 
 export function createBudgetSeeds(options: BudgetSeedsOptions): BudgetSeeds {
-  const { database, clock, holdLifetimeMs, recounts, onRaised = () => {} } = options
+  const { database, clock, holdLifetimeMs, isShared, recounts, onRaised = () => {} } = options
   if (!options.seedsBudgets) {
     return {
       ensure: () => undefined,
@@ -94,12 +97,16 @@ export function createBudgetSeeds(options: BudgetSeedsOptions): BudgetSeeds {
   }
   /** Windows by scope. */
   const known = new Map<string, Set<string>>()
+  /** Requests of one caller share their list of budgets. */
+  const ensured = new WeakSet<readonly Budget[]>()
   const running = new Map<BudgetName, Promise<boolean>>()
   const recent = new Map<BudgetName, RecentSeed>()
   /** Recounts that failed. */
   const failed = new Map<string, () => Promise<void>>()
   /** Recounts from the database that this process does too, by owner. */
   const taken = new Map<string, Recount>()
+  /** Owners whose limits were set in this process. */
+  const own = new Set<string>()
   let rounds = 0
 
   /** Those whose charges are only found in the log are counted when their limit is set. */
@@ -116,34 +123,44 @@ export function createBudgetSeeds(options: BudgetSeedsOptions): BudgetSeeds {
     const by = await database.transaction((sql) => raiseSeed(sql, scopeId, window, attributed))
     if (by > 0n) onRaised(budgetName(scopeId, window), by)
   }
-  const raiseFromLog = async (
-    owner: string,
-    window: string,
-    { limits, before }: Pick<Uncountable, 'limits' | 'before'>,
-  ): Promise<void> => {
-    const sums = await sumUncounted(database, owner, window, { limits, before })
-    for (const [scope, uncounted] of sums) await raise(scope, window, uncounted)
+  const seed = async (owner: string, window: string): Promise<void> => {
+    await raise(owner, window)
+    remember(owner, budgetName(owner, window), () => raise(owner, window))
   }
-  const raiseMinutes = async (owner: string, asked: Uncountable) => {
-    const { word } = asked
-    const from = Math.max(asked.from, clock.now() - (rollingMinutes(word) ?? 0) * minuteMs)
-    for (const [scope, minutes] of await sumUncountedMinutes(database, owner, { ...asked, from })) {
-      const raised = await database.transaction((sql) => raiseMinuteSeeds(sql, scope, word, minutes))
-      for (const [minute, by] of raised) onRaised(budgetName(scope, minuteWindow(word, minute)), by)
-    }
-  }
-  /** `fromLog`: those limits of the owner in the window whose charges have no sums. `since`: the first moment that counts. */
-  const seed = async (owner: string, window: string, fromLog?: readonly SpendLimit[], since = 0): Promise<void> => {
-    // Later requests name the budget, so what is read again does not grow.
-    const before = firstIdAt(clock.now() + namedAfterMs)
-    const again = () => {
-      if (fromLog === undefined) return raise(owner, window)
-      const asked = { word: window, from: since, before, limits: fromLog }
-      return isRolling(window) ? raiseMinutes(owner, asked) : raiseFromLog(owner, window, asked)
+  const remember = (owner: string, name: BudgetName, again: () => Promise<void>) =>
+    recent.set(name, { owner, again, seededMs: clock.monotonicMs(), passes: 0 })
+  /** Once for all of these limits. What is read again is what requests were charged that may still have been running. */
+  const seedFromLog = async (owner: string, limits: readonly LoggedLimit[]): Promise<void> => {
+    const now = clock.now()
+    const runningFrom = now - holdLifetimeMs - marginMs
+    // Later requests name the budgets, so what is read does not grow.
+    const before = firstIdAt(now + (isShared ? namedAfterMs : 0))
+    let ended: Sums | undefined
+    const again = async () => {
+      const asked = ended ? limits.map((limit) => ({ ...limit, from: Math.max(limit.from, runningFrom) })) : limits
+      const [old, late]: [Sums, Sums] = [new Map(), new Map()]
+      for await (const { startedAt, name, charge } of logUncounted(database.sql, owner, asked, before)) {
+        const sums = startedAt < runningFrom ? old : late
+        sums.set(name, (sums.get(name) ?? 0n) + charge)
+      }
+      ended ??= old
+      for (const [name, sum] of ended) late.set(name, (late.get(name) ?? 0n) + sum)
+      await raiseTo(late)
     }
     await again()
-    const name = budgetName(fromLog ? `${owner}/` : owner, window)
-    recent.set(name, { owner, again, seededMs: clock.monotonicMs(), passes: 0 })
+    remember(owner, budgetName(`${owner}/`, 'log'), again)
+  }
+  const raiseTo = async (sums: Sums): Promise<void> => {
+    for (const [budget, names] of Map.groupBy(sums.keys(), (name) => budgetOfCharge(name).budget)) {
+      const [scope, window] = splitBudgetName(budget)
+      if (!isRolling(window)) {
+        await raise(scope, window, sums.get(budget))
+        continue
+      }
+      const minutes = new Map(names.map((name) => [budgetOfCharge(name).minute ?? 0, sums.get(name) ?? 0n]))
+      const raised = await database.transaction((sql) => raiseMinuteSeeds(sql, scope, window, minutes))
+      for (const [minute, by] of raised) onRaised(budgetName(scope, minuteWindow(window, minute)), by)
+    }
   }
   const ensureOne = (scopeId: string, window: string): Promise<boolean> => {
     const name = budgetName(scopeId, window)
@@ -166,13 +183,16 @@ export function createBudgetSeeds(options: BudgetSeedsOptions): BudgetSeeds {
   const recount = async (owner: string, limits: readonly SpendLimit[], startsAt = 0): Promise<void> => {
     const now = clock.now()
     try {
-      const isCounted = startsAt <= now
-      for (const [word, all] of isCounted ? Map.groupBy(limits, (limit) => limit.window) : []) {
-        const window = windowAt(word, now, startsAt)
-        const fromLog = all.filter((limit) => isRolling(word) || !isPlainLimit(limit))
-        if (fromLog.length < all.length) await seed(owner, window)
-        if (fromLog.length > 0) await seed(owner, window, fromLog, startsAt)
+      const begun = startsAt <= now ? limits : []
+      for (const word of new Set(begun.filter(isPlainLimit).map((limit) => limit.window))) {
+        if (!isRolling(word)) await seed(owner, windowAt(word, now, startsAt))
       }
+      const logged = begun.filter((limit) => isRolling(limit.window) || !isPlainLimit(limit))
+      if (logged.length > 0)
+        await seedFromLog(
+          owner,
+          logged.map((limit) => loggedLimit(limit, now, startsAt)),
+        )
       failed.delete(owner)
     } catch (thrown) {
       failed.set(owner, () => recount(owner, limits, startsAt))
@@ -185,7 +205,7 @@ export function createBudgetSeeds(options: BudgetSeedsOptions): BudgetSeeds {
       const { owner, limits, startsAt, setAt } = pending
       if (taken.get(owner)?.setAt === setAt) continue
       taken.set(owner, pending)
-      await recount(owner, limits, startsAt)
+      if (isShared || !own.has(owner)) await recount(owner, limits, startsAt)
     }
   }
   /** Those of which every pass is over. */
@@ -200,14 +220,20 @@ export function createBudgetSeeds(options: BudgetSeedsOptions): BudgetSeeds {
 
   return {
     ensure(budgets = noBudgets) {
-      if (budgets.every(isKnown)) return undefined
+      if (ensured.has(budgets)) return undefined
       for (const budget of budgets) if (continues(budget)) learn(budget.scopeId, budget.window)
       const unknown = budgets.filter((budget) => !isKnown(budget))
-      if (unknown.length === 0) return undefined
+      if (unknown.length === 0) {
+        ensured.add(budgets)
+        return undefined
+      }
       const all = unknown.map(({ scopeId, window }) => ensureOne(scopeId, window))
       return Promise.all(all).then((done) => done.every(Boolean))
     },
-    recount,
+    recount(owner, limits, startsAt) {
+      own.add(owner)
+      return recount(owner, limits, startsAt)
+    },
     async round() {
       const times = passesMs(holdLifetimeMs)
       for (const [name, one] of recent) {
@@ -313,57 +339,45 @@ const marginMs = 60_000
 /** Once limits have been set for so long, every replica knows them, and ids of earlier requests are behind even if its clock is ahead. */
 const namedAfterMs = 2 * marginMs
 
-/** By scope. A row never changes, so each sum is exact however long the reading takes, and never falls. */
-async function sumUncounted(
-  { sql }: Pick<Database, 'sql'>,
-  owner: string,
-  window: string,
-  asked: Pick<Uncountable, 'limits' | 'before'>,
-): Promise<ReadonlyMap<string, bigint>> {
-  const [from, until] = [windowStart(window) ?? 0, windowEnd(window) ?? 0]
-  const sums = new Map<string, bigint>()
-  for await (const { row, scope, charge } of logUncounted(sql, owner, { ...asked, word: window, from })) {
-    if (row.started_at < until) sums.set(scope, (sums.get(scope) ?? 0n) + charge)
-  }
-  return sums
-}
+/** By the names under which the charges count. A row never changes, so each sum is exact however long the reading takes, and never falls. */
+type Sums = Map<BudgetName, bigint>
 
-interface Uncountable {
-  /** The window, or the word of a rolling one. */
-  readonly word: string
+/** A limit, and the moments in which a request began that counts in it. */
+interface LoggedLimit {
+  readonly limit: SpendLimit
+  readonly window: string
   readonly from: number
-  /** The id of a request: only earlier ones. */
-  readonly before: string
-  readonly limits: readonly SpendLimit[]
+  readonly until: number
 }
 
-/** By scope and minute. */
-async function sumUncountedMinutes(
-  { sql }: Pick<Database, 'sql'>,
-  owner: string,
-  asked: Uncountable,
-): Promise<ReadonlyMap<string, ReadonlyMap<number, bigint>>> {
-  const sums = new Map<string, Map<number, bigint>>()
-  for await (const { row, scope, charge } of logUncounted(sql, owner, asked)) {
-    const minutes = sums.get(scope) ?? new Map<number, bigint>()
-    const minute = minuteAt(Number(row.started_at + row.total_ms))
-    sums.set(scope, minutes.set(minute, (minutes.get(minute) ?? 0n) + charge))
-  }
-  return sums
+function loggedLimit(limit: SpendLimit, now: number, startsAt: number): LoggedLimit {
+  const window = windowAt(limit.window, now, startsAt)
+  const span = rollingMinutes(window)
+  if (span !== undefined) return { limit, window, from: Math.max(startsAt, now - span * minuteMs), until: Infinity }
+  return { limit, window, from: windowStart(window) ?? 0, until: windowEnd(window) ?? 0 }
 }
 
-/** Charges of the scopes of these limits, as far as they do not name them in the window. */
-async function* logUncounted(sql: Sql, owner: string, { word, from, before, limits }: Uncountable) {
+/** Charges in the scopes of these limits, as far as they do not name them in the window. */
+async function* logUncounted(sql: Sql, owner: string, limits: readonly LoggedLimit[], before: string) {
   const factsOf = await readMembers(sql, owner)
-  for await (const row of readLog(sql, owner, { from, before })) {
+  const first = Math.min(...limits.map(({ from }) => from))
+  for await (const row of readLog(sql, owner, { from: first, before })) {
     const { charge, model } = row
     if (charge === null) continue
-    const named = parseBudgetNames(row.budgets).map((name) => budgetOfCharge(name).budget)
+    const startedAt = Number(row.started_at)
+    const minute = minuteAt(startedAt + Number(row.total_ms))
+    const named = new Set(parseBudgetNames(row.budgets).map((name) => budgetOfCharge(name).budget))
     const facts = factsOf(row)
-    for (const limit of limits) {
+    for (const { limit, window, from, until } of limits) {
+      if (startedAt < from || startedAt >= until) continue
       if (limit.models !== undefined && !(model && matchesModel(limit.models, model))) continue
       for (const scope of scopesOf(owner, limit, facts)) {
-        if (!named.includes(budgetName(scope, word))) yield { row, scope, charge }
+        const budget = budgetName(scope, window)
+        if (named.has(budget)) continue
+        // Two limits may have one counter.
+        named.add(budget)
+        const name = isRolling(window) ? budgetName(scope, minuteWindow(window, minute)) : budget
+        yield { startedAt, name, charge }
       }
     }
   }
@@ -422,7 +436,7 @@ async function readMembers(sql: Sql, owner: string): Promise<(row: ChargeRow) =>
 async function* readLog(
   sql: Sql,
   owner: string,
-  { from, before: first }: Pick<Uncountable, 'from' | 'before'>,
+  { from, before: first }: { readonly from: number; readonly before: string },
 ): AsyncGenerator<ChargeRow> {
   const isProject = owner.startsWith('prj_')
   const column = owner.startsWith('key_') ? 'key_id' : 'workspace_id'

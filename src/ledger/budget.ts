@@ -77,11 +77,10 @@ function periodFor(minutes: number): SpendState['period'] {
   return minutes <= 7 * 24 * 60 ? 'weekly' : 'monthly'
 }
 
-/** The state of a caller's tightest spend limit: the one of which the largest share is spent. undefined = it has none. */
-export function tightestSpend(budgets: readonly BudgetUse[], now: number): SpendState | undefined {
-  let [tightest] = budgets
-  for (const use of budgets) if (tightest && use.spent * tightest.cap > tightest.spent * use.cap) tightest = use
-  return tightest && spendState(tightest, now)
+/** The state of the tightest of spend limits: the one of which the largest share is spent. */
+export function tightestSpend(budgets: readonly BudgetUse[], now: number): SpendState {
+  const tightest = budgets.reduce((most, use) => (use.spent * most.cap > most.spent * use.cap ? use : most))
+  return spendState(tightest, now)
 }
 
 /** `scope window` */
@@ -268,6 +267,12 @@ interface Counter {
   readonly minutes: MinuteSums | undefined
 }
 
+/** `minute`: the current one, if rolling windows are counted here. */
+function spentIn(counter: Counter | undefined, minute: number | undefined): bigint {
+  if (counter === undefined) return 0n
+  return counter.minutes && minute !== undefined ? counter.minutes.at(minute) : counter.spent
+}
+
 /** Counts budgets in memory: of the whole process on the embedded engine, of the locked rows of one batch on PostgreSQL. */
 export class BudgetCounters {
   readonly #counters = new Map<BudgetName, Counter>()
@@ -288,14 +293,15 @@ export class BudgetCounters {
 
   state(name: BudgetName): BudgetState {
     const counter = this.#counters.get(name)
-    return { spent: this.#spent(counter) as Nano, held: (counter?.held ?? 0n) as Nano }
+    return { spent: spentIn(counter, this.minute?.()) as Nano, held: (counter?.held ?? 0n) as Nano }
   }
 
   uses(budgets: readonly Budget[]): readonly BudgetUse[] {
     const names = budgetNames(budgets)
+    const minute = this.minute?.()
     return budgets.map(({ scopeId, window, cap }, at) => {
       const counter = this.#counters.get(names[at] as BudgetName)
-      return { scopeId, window, cap, spent: this.#spent(counter) as Nano, held: (counter?.held ?? 0n) as Nano }
+      return { scopeId, window, cap, spent: spentIn(counter, minute) as Nano, held: (counter?.held ?? 0n) as Nano }
     })
   }
 
@@ -303,11 +309,16 @@ export class BudgetCounters {
   refusal(budgets: readonly Budget[], room: bigint, promised?: Promised): OverBudget | undefined {
     if (room === 0n) return undefined
     const names = budgetNames(budgets)
-    for (const [at, { scopeId, window, cap }] of budgets.entries()) {
+    const minute = this.minute?.()
+    // Once for each limit of every request: no iterator, and as few bigints as can be.
+    for (let at = 0; at < budgets.length; at++) {
       const name = names[at] as BudgetName
       const counter = this.#counters.get(name)
-      const [spent, held] = [this.#spent(counter), counter?.held ?? 0n]
-      if (spent + held + room + (promised?.get(name) ?? 0n) > cap)
+      const spent = spentIn(counter, minute)
+      const needed = promised ? room + (promised.get(name) ?? 0n) : room
+      const { scopeId, window, cap } = budgets[at] as Budget
+      const held = counter?.held ?? 0n
+      if (spent + held + needed > cap)
         return { kind: 'over budget', scopeId, window, spent: spent as Nano, held: held as Nano, cap }
     }
     return undefined
@@ -316,18 +327,14 @@ export class BudgetCounters {
   /** At most `amount`: what all of them still have room for. */
   within(budgets: readonly Budget[], amount: bigint): bigint {
     const names = budgetNames(budgets)
+    const minute = this.minute?.()
     let room = amount
     for (const [at, { cap }] of budgets.entries()) {
       const counter = this.#counters.get(names[at] as BudgetName)
-      const left = cap - this.#spent(counter) - (counter?.held ?? 0n)
+      const left = cap - spentIn(counter, minute) - (counter?.held ?? 0n)
       if (left < room) room = left > 0n ? left : 0n
     }
     return room
-  }
-
-  #spent(counter: Counter | undefined): bigint {
-    if (counter === undefined) return 0n
-    return counter.minutes && this.minute ? counter.minutes.at(this.minute()) : counter.spent
   }
 
   hold(names: readonly BudgetName[], amount: bigint): void {
@@ -345,13 +352,17 @@ export class BudgetCounters {
   /** By the names of the charge. */
   spend(names: readonly BudgetName[], amount: bigint): void {
     const budgets = budgetsOfCharge(names)
-    for (const [at, { budget, minute }] of budgets.entries()) {
+    for (let at = 0; at < budgets.length; at++) {
+      const { budget, minute } = budgets[at] as ChargedBudget
       const counter = this.#counterOf(budget)
+      if (minute !== undefined && counter.minutes) {
+        counter.minutes.add(minute, amount)
+        continue
+      }
       counter.spent += amount
       if (minute === undefined) continue
       const name = names[at] as BudgetName
-      if (counter.minutes) counter.minutes.add(minute, amount)
-      else this.#inMinutes.set(name, (this.#inMinutes.get(name) ?? 0n) + amount)
+      this.#inMinutes.set(name, (this.#inMinutes.get(name) ?? 0n) + amount)
     }
   }
 

@@ -68,6 +68,13 @@ export async function lastPlanPayment(sql: Sql, workspaceId: WorkspaceId): Promi
   )
 }
 
+/** Oldest first: one for each period that was paid. */
+export async function listPlanPayments(sql: Sql, workspaceId: WorkspaceId): Promise<readonly PlanPayment[]> {
+  return paymentRow.all(
+    await sql`SELECT * FROM plan_payments WHERE workspace_id = ${workspaceId} ORDER BY starts_at, id`,
+  )
+}
+
 /** False = it was recorded before. `Ledger.renewPlans` grants its credit. */
 export async function recordPlanPayment(sql: Sql, payment: PlanPayment): Promise<boolean> {
   const rows = await sql`INSERT INTO plan_payments ${sql([paymentRow.write({ ...payment, isGranted: false })])}

@@ -8,10 +8,11 @@ import { startLedgerChild } from '../../test/parts/ledger-children.ts'
 import { storyPlan } from '../../test/parts/ledger-story.ts'
 import { openSteppedBooks, type SteppedBooks } from '../../test/parts/stepped-books.ts'
 import { systemClock } from '../kernel/clock.ts'
-import type { RequestId, WorkspaceId } from '../kernel/ids.ts'
+import { firstIdAt, type RequestId, type WorkspaceId } from '../kernel/ids.ts'
 import type { Nano } from '../kernel/money.ts'
 import type { Database } from '../store/database.ts'
 import { openDatabase } from '../store/open-database.ts'
+import { createRetention } from '../telemetry/retention.ts'
 import { listCredits, usesOf } from './credit.ts'
 import { recordPlanPayment } from './plan-payments.ts'
 import { type Plan, putPlan, readWorkspacePlan, setWorkspacePlan } from './plans.ts'
@@ -107,7 +108,9 @@ forEachEngine((engine) => {
     await choose(books, 'daily')
     await books.pass(2 * day)
     expect(await moneyOf(books)).toBe('50 daily:10 daily:10 daily:10')
-    const id = await hold(books, 25n)
+    const request = holdOf(workspaceId, 25n, firstIdAt(books.minute() * 60_000))
+    const id = request.requestId
+    expect(await ledgerOf(books).hold(request)).toMatchObject({ kind: 'held' })
     await settle(books, id, 24n)
     expect(await moneyOf(books)).toBe('50 daily:6')
     const uses = await usesOf(database.sql, `tr_${id.slice('req_'.length)}`)
@@ -118,6 +121,16 @@ forEachEngine((engine) => {
     ])
     const statement = await readStatement(database, workspaceId, '2027-01')
     expect(statement?.fundings.map(({ kind }) => kind)).toEqual(['topup', ...Array(3).fill('plan_credit')])
+    // Old requests are removed; their charges are archived, with what they used.
+    const retention = createRetention({
+      ...{ database, clock: { now: () => Date.UTC(2027, 5), monotonicMs: () => 0 }, days: () => 1 },
+      ...{ onFault: expect.unreachable, every: () => () => {}, pause: async () => {} },
+    })
+    expect(await retention.run()).toBe(1)
+    expect(await usesOf(database.sql, `tr_${id.slice('req_'.length)}`)).toEqual(uses)
+    expect(await readStatement(database, workspaceId, '2027-01')).toEqual(statement)
+    expect(statement?.charges).toMatchObject([{ requests: 1, amount: 24n, planCredit: 24n }])
+    expect(await moneyOf(books)).toBe('50 daily:6')
   })
 
   test('credit that grants, uses and payments do not explain is found', async () => {

@@ -157,6 +157,32 @@ forEachEngine((_, storeTest) => {
     await expectBooksRight(database)
   })
 
+  storeTest('a recount counts each charge once where two limits have one counter', async ({ database }) => {
+    await using books = await openBooks(database)
+    const { ledger, clock, timers, workspaceId } = books
+    await books.charge(30n, now - 2 * 60 * 60_000)
+    const running = holdOf(workspaceId, 15n)
+    await ledger.hold(running)
+    const rolling = { subject: wholeSubject, window: '5h' } as const
+    ledger.recount('key_1', [
+      { ...rolling, amount: 100n as Nano },
+      { ...rolling, amount: 50n as Nano, setBy: 'admin' },
+    ])
+    const spent = async () => {
+      const used = await books.hold(1n, { scopeId: 'key_1', window: '5h', cap: 1n as Nano })
+      return used.kind === 'over budget' && 'spent' in used ? used.spent : 0n
+    }
+    await until(async () => (await spent()) === 30n)
+    await settle(books, running.requestId, { amount: 15n, startedAt: now - 1000 })
+    // Earlier charges are not read again, and still count.
+    for (let rounds = 0; rounds < 5; rounds++) {
+      clock.advance(10 * 60_000)
+      await timers.round()
+      expect(await spent()).toBe(45n)
+    }
+    await expectBooksRight(database)
+  })
+
   storeTest(
     'a recount reads by the index, and no requests that began after the limit was set',
     async ({ database }) => {

@@ -83,7 +83,11 @@ export async function createEmbeddedLedger(options: LedgerOptions, journal: Jour
   const counters = createEndCounters()
   const keysNow = certainTime(clock)
   const settlements = new Settlements({ ...options, book, journal, writeHealth, counters, onBroken })
-  const seeds = createBudgetSeeds({ ...options, onRaised: (name, by) => book.budgets.spend([name], by) })
+  const seeds = createBudgetSeeds({
+    ...options,
+    isShared: false,
+    onRaised: (name, by) => book.budgets.spend([name], by),
+  })
 
   const reap = async () => {
     await reach('in_reap')

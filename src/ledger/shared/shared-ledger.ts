@@ -47,7 +47,7 @@ export async function createSharedLedger(options: LedgerOptions): Promise<Ledger
   const keysNow = certainTime(clock)
   const holds = createOwnHolds(options, queue, counters)
 
-  const seeds = createBudgetSeeds(options)
+  const seeds = createBudgetSeeds({ ...options, isShared: true })
   const onSeedFault = (error: unknown) => onFault('a spend limit could not be brought up to date', error)
 
   const minute = () => minuteAt(Number(replica.owner().now))
