@@ -79,7 +79,7 @@ onSqlite((engine) => {
     const { id } = await world.json('keys create --name ci')
     expect((await world.run('keys rotate ci')).out).toMatch(/^sk-tg-\S+\n$/)
     expect((await world.run('keys show ci')).out).toContain(`\n  id          ${id}\n`)
-    expect((await world.run('projects get web')).out).toContain(`\n  id          ${project.id}\n`)
+    expect((await world.run('projects get web')).out).toMatch(new RegExp(`\n  id +${project.id}\n`))
     expect((await world.run('limits put ci --tpm 5000')).out).toBe('was  none\nnow  5,000 tpm\n')
     expect((await world.run('limits put web --rpm 5')).out).toBe('was  none\nnow  5 rpm\n')
     expect((await world.run('limits put acme --rpm 9')).out).toBe('was  none\nnow  9 rpm\n')

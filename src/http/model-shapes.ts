@@ -2,9 +2,9 @@
 // and LiteLLM's /model/info, from which Cline and Kilo Code take context window and prices. Only what the catalog knows.
 
 import type { Model } from '../catalog/model.ts'
-import { hasRow, hasTiers, type Price, pricedTiers, type Rates, ratesAt } from '../catalog/price.ts'
+import { hasRow, hasTier, type Price, type Rates, ratesAt } from '../catalog/price.ts'
 import { formatPico, type Pico } from '../kernel/money.ts'
-import { unitBuckets } from '../kernel/usage.ts'
+import { askedTierNames, type Tier, unitBuckets } from '../kernel/usage.ts'
 import type { OfferedModel } from '../routing/plan.ts'
 
 /** USD per token, as a decimal string. */
@@ -68,18 +68,23 @@ export function openRouterFields(model: OfferedModel): object {
       ...optional('input_cache_write', rates.cache_write),
       ...Object.assign({}, ...unitBuckets.map(({ bucket }) => optional(bucket, rates[bucket]))),
       ...optional('audio', rates.audio_input),
-      ...(hasTiers(price) && { service_tiers: tierPricing(price) }),
+      ...(askedTiers(price).length > 0 && { service_tiers: tierPricing(price) }),
     },
     top_provider: { context_length: contextTokens ?? null, max_completion_tokens: maxOutputTokens ?? null },
     supported_parameters: supportedParameters(tags),
   }
 }
 
-/** Our addition: the same members for each tier with a price. */
+/** With a price, and a name by which callers can ask for them. */
+function askedTiers(price: Price): readonly Tier[] {
+  return askedTierNames.filter((tier) => hasTier(price, tier))
+}
+
+/** Our addition: the same members for each of these tiers. */
 function tierPricing(price: Price): object {
   const members = { prompt: 'input', completion: 'output', input_cache_read: 'cache_read' } as const
   return Object.fromEntries(
-    pricedTiers(price).map((tier) => {
+    askedTiers(price).map((tier) => {
       const rates = ratesAt(price, 0, { tier })
       return [
         tier,
@@ -113,7 +118,7 @@ export function liteLlmItem(model: OfferedModel): object {
       ...optional('cache_creation_input_token_cost', rates.cache_write),
       ...Object.assign(
         {},
-        ...pricedTiers(price).map((tier) => ({
+        ...askedTiers(price).map((tier) => ({
           [`input_cost_per_token_${tier}`]: cost(ratesAt(price, 0, { tier }).input),
           [`output_cost_per_token_${tier}`]: cost(ratesAt(price, 0, { tier }).output),
         })),

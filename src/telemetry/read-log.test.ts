@@ -59,7 +59,8 @@ async function fill(database: Database): Promise<void> {
         }),
         session: at % 4 === 0 ? undefined : `s${at % 9}`,
         agent: at % 5 === 0 ? undefined : `agent/${at % 3}`,
-        endUser: at % 6 === 0 ? undefined : `eu_${at % 7}`,
+        // One of them with the id that was sent.
+        endUser: at % 6 === 0 ? undefined : at % 7 === 0 ? `eu_${'0'.repeat(20)} ada@example.com` : `eu_${at % 7}`,
         tags: at % 3 === 0 ? [] : [`team=t${at % 4}`],
         // Their sum does not fit into a double: 2^53 is about 9 × 10^15.
         charge: (at % 4 === 2 ? undefined : 999_999_999_999_000n + BigInt(at)) as Nano,
@@ -79,7 +80,8 @@ async function fill(database: Database): Promise<void> {
 const groupSql: Readonly<Record<string, string>> = {
   ...{ day: `CAST(started_at / ${dayMs} AS TEXT)`, workspace: 'workspace_id', project: 'project_id', key: 'key_id' },
   ...{ model: 'model', provider: 'provider', route: "provider || ' ' || upstream_model", session: 'session' },
-  ...{ user: 'end_user', 'tag:team': "REPLACE(tags, 'team=', '')" },
+  ...{ user: "CASE WHEN end_user LIKE '% %' THEN 'ada@example.com' ELSE end_user END" },
+  'tag:team': "REPLACE(tags, 'team=', '')",
   ...{ agent: 'agent', cause: "COALESCE(cause, LOWER(code), 'ok')", none: "''" },
 }
 
@@ -204,10 +206,17 @@ const topCases = [
   ['route', { provider: 'host1' }, "provider = 'host1'"],
 ] as const
 
+/** Ranked and read from the rows. */
+const loggedTopCases = [
+  ['user', {}, '1 = 1'],
+  ['user', { projectId: 'prj_1' as ProjectId }, "project_id = 'prj_1'"],
+  ['model', { tag: 'team=t2' }, "tags = 'team=t2'"],
+] as const
+
 /** With no series shown, some and all, against plain SQL. */
 async function expectTopSeries(
   database: Database,
-  group: (typeof topCases)[number][0],
+  group: (typeof topCases | typeof loggedTopCases)[number][0],
   filters: RequestFilters,
   where: string,
 ): Promise<void> {
@@ -231,7 +240,8 @@ async function expectTopSeries(
     return [...sums].map(([key, figures]) => `${key} ${figures.join(' ')}`).sort()
   }
   const query = { ...period, ...filters, group, stepMs: dayMs, offsetMs: 0 }
-  expect([group, filters, sourceOf(seriesSource(query)).sums !== undefined]).toEqual([group, filters, true])
+  const isSummed = topCases.some((each) => each[0] === group && each[2] === where)
+  expect([group, filters, sourceOf(seriesSource(query)).sums !== undefined]).toEqual([group, filters, isSummed])
   for (const max of new Set([0, 1, 4, ranked.length - 1, ranked.length, 50])) {
     const { shown, others } = await readTopSeries(database, query, max)
     const values = shown.map(({ value }) => value)
@@ -316,7 +326,8 @@ forEachEngine((_, storeTest) => {
     await fill(database)
     for (const hoursBefore of [0, noon - dayMs, Number.MAX_SAFE_INTEGER]) {
       await fold(database, hoursBefore)
-      for (const [group, filters, where] of topCases) await expectTopSeries(database, group, filters, where)
+      for (const [group, filters, where] of [...topCases, ...loggedTopCases])
+        await expectTopSeries(database, group, filters, where)
     }
   })
 

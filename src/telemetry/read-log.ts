@@ -220,7 +220,7 @@ function partsOf(query: SourceQuery, series: Series, span: Span, select: SumsSel
   ]
 }
 
-function isOneOf(expression: string, values: readonly string[]): Piece {
+export function isOneOf(expression: string, values: readonly string[]): Piece {
   return values.length === 0 ? ['1 = 0'] : [`${expression} IN (${values.map(() => '?').join(', ')})`, ...values]
 }
 

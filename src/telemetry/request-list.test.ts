@@ -1,6 +1,7 @@
 import { expect } from 'bun:test'
 import { storeRequests } from '../../test/observe/stored-requests.ts'
 import { forEachEngine } from '../../test/parts/engines.ts'
+import { readingOf } from '../../test/parts/row-counts.ts'
 import type { KeyId, ProjectId, WorkspaceId } from '../kernel/ids.ts'
 import type { Nano } from '../kernel/money.ts'
 import type { Database } from '../store/database.ts'
@@ -57,6 +58,24 @@ forEachEngine((_, storeTest) => {
     )
     for (const [query, found] of questions) {
       expect({ query, found: await minutesOf(database, query) }).toEqual({ query, found: [...found] })
+    }
+  })
+
+  storeTest('lists are read along the index of their first filter, and SQLite sorts nothing', async ({ database }) => {
+    const model = { model: 'acme/large' }
+    const ofModel = { ...model, workspaceId: one.workspaceId }
+    const lists: readonly (readonly [Omit<RequestQuery, 'limit'>, string])[] = [
+      [{ workspaceId: one.workspaceId }, 'requests_by_workspace'],
+      [model, 'requests_by_model'],
+      [ofModel, 'requests_by_model'],
+      [{ ...ofModel, keyId: one.keyId }, 'requests_by_key'],
+      [{ ...ofModel, outcome: 'failed' }, 'requests_failed_by_model'],
+    ]
+    for (const [query, index] of lists) {
+      const { steps } = await readingOf(database, ({ sql }) => listRequests(sql, { limit: 50, ...query }))
+      if (database.engine === 'postgres') continue
+      const others = steps.filter((step) => !step.startsWith('SEARCH ') || !step.includes(` INDEX ${index} (`))
+      expect({ query, others, isRead: steps.length > 0 }).toEqual({ query, others: [], isRead: true })
     }
   })
 

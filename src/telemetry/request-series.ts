@@ -2,7 +2,7 @@
 // read-log.ts for what comes from the sums and what from the rows. The database adds up portions, so a longer log needs no more
 // memory and does not block the event loop for longer.
 
-import { shownEndUser, tagsFromText } from '../kernel/attribution.ts'
+import { endUserHashLength, tagsFromText } from '../kernel/attribution.ts'
 import {
   addFigures,
   chartColumns,
@@ -15,8 +15,10 @@ import {
 import type { Engine } from '../store/sql.ts'
 import {
   causeColumn,
+  isOneOf,
   type LogDatabase,
   type Period,
+  type Piece,
   type RequestFilters,
   readPortions,
   readSums,
@@ -35,7 +37,8 @@ const columns = {
   route: "provider || ' ' || upstream_model",
   agent: 'agent',
   session: 'session',
-  user: 'end_user',
+  // The id that was sent, if it was recorded behind the hash.
+  user: `COALESCE(NULLIF(SUBSTR(end_user, ${endUserHashLength + 2}), ''), end_user)`,
   cause: causeColumn,
 } as const
 
@@ -81,7 +84,7 @@ export interface TopQuery extends SeriesQuery {
 }
 
 /** May have hundreds of values and more: sessions are as many as a tenth of the requests. */
-const rankedGroups: ReadonlySet<SeriesGroup> = new Set(['model', 'route', 'key', 'session'])
+const rankedGroups: ReadonlySet<SeriesGroup> = new Set(['model', 'route', 'key', 'session', 'user'])
 
 /**
  * At most `max` series. Groups of many values are first ranked by cost, and then the other figures are only read of those that
@@ -92,8 +95,7 @@ export async function readTopSeries(
   { regroup, ...query }: TopQuery,
   max: number,
 ): Promise<TopSeries> {
-  const hasSums = sourceOf(seriesSource(query)).sums !== undefined
-  if (regroup || !hasSums || !rankedGroups.has(query.group) || query.session !== undefined) {
+  if (regroup || !rankedGroups.has(query.group) || query.session !== undefined) {
     const read = await readSeries(database, query)
     const all = regroup ? regrouped(read, regroup) : read
     const rest = all.slice(max)
@@ -203,10 +205,11 @@ async function sumSeries(
     }
   }
   for (const period of logged) {
-    for await (const rows of readLogged(database, { ...query, ...period })) {
+    for await (const rows of readLogged(database, { ...query, ...period }, onlySubjects)) {
       for (const row of rows) {
         const figures = figuresOfLogged(row)
         if (onlySubjects) addTo(all, row, figuresOfLogged(row))
+        if (onlySubjects && row.subject === null) continue
         add(shownValue(query.group, row.subject), row, figures)
       }
     }
@@ -266,8 +269,7 @@ export function seriesSource({ stepMs, offsetMs, group, ...query }: SeriesQuery)
 }
 
 function shownValue(group: SeriesGroup, raw: string | null): string | null {
-  if (group.startsWith('tag:')) return tagsFromText(raw)[group.slice('tag:'.length)] ?? null
-  return group === 'user' && raw !== null ? shownEndUser(raw) : raw || null
+  return group.startsWith('tag:') ? (tagsFromText(raw)[group.slice('tag:'.length)] ?? null) : raw || null
 }
 
 /** The expression of a group in the sums, where workspaces have a column of their own. */
@@ -317,11 +319,29 @@ const loggedSums = [
   ...firstEventSums.map(({ name, sql }) => `${sql} AS ${name}`),
 ].join(', ')
 
-function readLogged(database: LogDatabase, query: SeriesQuery): AsyncGenerator<readonly SummedRow[]> {
+/** `onlySubjects`: all others together have NULL as their subject. */
+function readLogged(
+  database: LogDatabase,
+  query: SeriesQuery,
+  onlySubjects: readonly (string | null)[] | undefined,
+): AsyncGenerator<readonly SummedRow[]> {
   const { stepMs: _step, offsetMs: _offset, group, ...filters } = query
-  const select = `SELECT ${columnOf(group)} AS subject, ${placeOf(query, 'started_at')} AS place,
+  const [subject, ...values] = onlySubjects ? namedOnly(columnOf(group), onlySubjects) : [columnOf(group)]
+  const sums = `SELECT ${subject} AS subject, ${placeOf(query, 'started_at')} AS place,
     COUNT(*) AS requests, COUNT(code) AS errors, ${loggedSums}`
-  return readPortions<SummedRow>(database, filters, select, [' GROUP BY 1, 2'])
+  return readPortions<SummedRow>(database, filters, 'WITH found AS (SELECT *', [
+    `) ${sums} FROM found GROUP BY 1, 2`,
+    ...values,
+  ])
+}
+
+function namedOnly(column: string, subjects: readonly (string | null)[]): Piece {
+  const subject = `COALESCE(${column}, '')`
+  const [isNamed, ...values] = isOneOf(
+    subject,
+    subjects.map((name) => name ?? ''),
+  )
+  return [`CASE WHEN ${isNamed} THEN ${subject} END`, ...values]
 }
 
 function figuresOfLogged(row: SummedRow): Figures {
@@ -353,6 +373,12 @@ export function facetsSource({ outcome, ...filters }: RequestFilters & Period) {
   return { summed: isSummed ? summed : [], count, logged: (isSummed ? each[0]?.source.logged : undefined) ?? [filters] }
 }
 
+/** Reads each row once, whose columns are then counted one by one: grouping by all at once gives many more rows. */
+const facetColumns = `WITH found AS MATERIALIZED (SELECT ${facetNames.map((name) => `${columns[name]} AS f_${name}`).join(', ')}`
+const facetCounts = `) ${facetNames
+  .map((name) => `SELECT '${name}' AS facet, f_${name} AS value, COUNT(*) AS requests FROM found GROUP BY f_${name}`)
+  .join(' UNION ALL ')}`
+
 /** Counts the requests of each value. Requests without a value are left out. */
 export async function countFacets(
   database: LogDatabase,
@@ -382,22 +408,13 @@ export async function countFacets(
       }
     }
   }
-  // Two passes, because grouping by all columns at once gives many more rows. A key belongs to one project.
-  const passes = [
-    { names: ['cause', 'provider', 'agent'], more: '' },
-    { names: ['model', 'key'], more: ', MIN(project_id) AS f_project' },
-  ] as const
-  type Row = Readonly<Partial<Record<`f_${FacetName}`, string | null>>> & { readonly requests: bigint }
+  type Row = { readonly facet: FacetName; readonly value: string | null; readonly requests: bigint }
   for (const period of logged) {
-    for (const [pass, { names, more }] of passes.entries()) {
-      const select = `SELECT ${names.map((name) => `${columns[name]} AS f_${name}`).join(', ')}${more}, COUNT(*) AS requests`
-      const groupBy = ` GROUP BY ${names.map((_, place) => place + 1).join(', ')}`
-      for await (const rows of readPortions<Row>(database, { ...query, ...period }, select, [groupBy])) {
-        for (const row of rows) {
-          const count = Number(row.requests)
-          if (pass === 0) total += count
-          for (const name of facetNames) add(name, row[`f_${name}`], count)
-        }
+    for await (const rows of readPortions<Row>(database, { ...query, ...period }, facetColumns, [facetCounts])) {
+      for (const { facet, value, requests } of rows) {
+        const count = Number(requests)
+        if (facet === 'cause') total += count
+        add(facet, value, count)
       }
     }
   }

@@ -25,7 +25,14 @@ const groups: readonly (readonly [folder: string, title: string])[] = [
 
 /** They come first in their group, in this order; the other pages follow by title. */
 const firstPages = [
-  ...['/docs/first-hour', '/docs/troubleshooting', '/docs/errors', '/docs/sandbox', '/docs/security'],
+  ...[
+    '/docs/five-minutes',
+    '/docs/first-hour',
+    '/docs/troubleshooting',
+    '/docs/errors',
+    '/docs/sandbox',
+    '/docs/security',
+  ],
   ...['/docs/recipes/README', '/docs/recipes/agents', '/docs/recipes/claude-code', '/docs/recipes/codex'],
   ...['/docs/reference/api', '/docs/reference/management-api', apiPath, '/docs/reference/cli'],
   ...['/docs/reference/configuration', '/docs/operate/deploy', '/docs/operate/observe', '/docs/operate/alerts'],

@@ -90,7 +90,7 @@ test('searches guides and operations of the API, and links to where they are', a
 test('every page of the menu exists and lists headings that it has, once', async () => {
   const { find, groups } = await createDocs('1.0.0')()
   const links = groups.flatMap((group) => group.links)
-  expect(groups[0]?.links[0]).toEqual({ href: '/docs/first-hour', label: 'Tutorial: the first hour' })
+  expect(groups[0]?.links[0]).toEqual({ href: '/docs/five-minutes', label: 'Tutorial: five minutes' })
   expect(links.length).toBeGreaterThan(40)
   for (const { href, label } of links) {
     const page = find(href, new URLSearchParams())

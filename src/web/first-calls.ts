@@ -126,7 +126,8 @@ const bySection: { readonly [Name in SectionName]?: (place: FirstPlace) => reado
         ]
       : []),
   ],
-  people: ({ workspaceId: workspace_id }) => [pathOf('listSignIns', { query: { workspace_id } })],
+  people: ({ subject, workspaceId: workspace_id }) =>
+    subject === '' ? [pathOf('listSignIns', { query: { workspace_id } })] : [],
   account: () => [
     pathOf('getMe', {}),
     pathOf('listSessions', {}),

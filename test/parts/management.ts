@@ -128,6 +128,10 @@ export async function openManagement(
     routeHistory: createRouteHistory(database),
     storedResponses: { async *list() {} },
     configFile: testConfigFile(),
+    contentRules: () => ({
+      policies: [],
+      contentExport: { url: undefined, sampleBasisPoints: 0, charactersMax: 0, redact: [], isAnnounced: false },
+    }),
     settings: () => [{ name: 'server.port', value: '8080', source: 'default' }],
     modelsOf: async ({ models }) =>
       (models ?? ['a/one']).map((id) => ({

@@ -12,6 +12,8 @@ export interface Reading {
   readonly rows: number
   /** Steps that go through a whole growing table. */
   readonly scans: readonly string[]
+  /** All steps of the plans of SQLite. */
+  readonly steps: readonly string[]
 }
 
 /** `tables`: what is counted. */
@@ -39,6 +41,7 @@ export async function readingOf(
   return {
     rows: readings.reduce((sum, { rows }) => sum + rows, 0),
     scans: readings.flatMap(({ scans }) => scans),
+    steps: readings.flatMap(({ steps }) => steps),
   }
 }
 
@@ -62,9 +65,10 @@ function prefixed(prefix: string, { text }: Statement): TemplateStringsArray {
 }
 
 async function explainSqlite(sql: Sql, statement: Statement, tables: readonly string[]): Promise<Reading> {
-  const steps = await sql<{ detail: string }>(prefixed('EXPLAIN QUERY PLAN ', statement), ...statement.values)
+  const plan = await sql<{ detail: string }>(prefixed('EXPLAIN QUERY PLAN ', statement), ...statement.values)
+  const steps = plan.map(({ detail }) => detail)
   const isScan = new RegExp(`^SCAN (${tables.join('|')})\\b`)
-  return { rows: 0, scans: steps.map(({ detail }) => detail).filter((detail) => isScan.test(detail)) }
+  return { rows: 0, scans: steps.filter((step) => isScan.test(step)), steps }
 }
 
 interface PlanNode {
@@ -82,10 +86,10 @@ async function explainPostgres(sql: Sql, statement: Statement, tables: readonly 
   const [row] = await sql<Record<string, unknown>>(text, ...statement.values)
   const found = Object.values(row ?? {})[0]
   const [plan] = (typeof found === 'string' ? JSON.parse(found) : found) as { Plan: PlanNode }[]
-  return plan ? readPlan(plan.Plan, tables) : { rows: 0, scans: [] }
+  return { ...(plan ? readPlan(plan.Plan, tables) : { rows: 0, scans: [] }), steps: [] }
 }
 
-function readPlan(node: PlanNode, tables: readonly string[]): Reading {
+function readPlan(node: PlanNode, tables: readonly string[]): Omit<Reading, 'steps'> {
   const below = (node.Plans ?? []).map((each) => readPlan(each, tables))
   const isGrowing = tables.includes(node['Relation Name'] ?? '')
   const looked =

@@ -9,6 +9,7 @@ import {
   firstTokenText,
   furtherLimits,
   isoTimeOf,
+  limitsOfSubjects,
   runwayText,
   spendRateOf,
   withBalances,
@@ -162,7 +163,10 @@ test('further spend limits are listed with their state, by holder, and in the au
     { who: 'the project', limits: { spend_limits: [limit] }, spend: [{ ...state, period: 'day' }, state] },
   ]
   const text = 'group:design acme/* $10.00/5h'
-  expect(furtherLimits(holders)).toEqual([{ text, who: 'the project', state }])
+  const shown = { text, subject: 'group:design', who: 'the project', state }
+  expect(furtherLimits(holders)).toEqual([shown])
+  expect(limitsOfSubjects(holders, ['person', 'group:design'])).toEqual([shown])
+  expect(limitsOfSubjects(holders, ['group:board'])).toEqual([])
   expect(wordsOf('limits.put', { spend_limits: [limit] })).toEqual([text])
 })
 

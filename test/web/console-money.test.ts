@@ -374,17 +374,24 @@ browserTest(
     // (3 × 1.99 + 11.50) / 4 = 4.3675 against 3.50.
     expect(await cell(row, 'Margin (3:1)').innerText()).toBe('19.9 %\nbelow cost')
     expect((await list()).prices['acme/large']).toMatchObject({ input: '1.99', output: '11.50' })
-    await act(page, 'acme/large', 'Set a tier’s price')
+    await act(page, 'acme/large', 'Change a tier’s price')
     await field(page, 'Input in this tier, USD per million tokens').fill('1.25')
     await field(page, 'Output in this tier, USD per million tokens').fill('5.00')
     await field(page, 'Prices below cost').selectOption({ label: 'Allow' })
-    await button(page, 'Set the tier’s price').click()
+    await button(page, 'Change the tier’s price').click()
     await row.locator('text=a price of its own; Flex $1.25 in, $5.00 out').waitFor()
     expect((await list()).prices['acme/large']).toMatchObject({
       ...{ input: '1.99', output: '11.50' },
       tiers: { flex: { input: '1.25', output: '5.00' } },
     })
     expect(await seriousFaults(page)).toEqual([])
+    await act(page, 'acme/large', 'Change a tier’s price')
+    await field(page, 'Change').selectOption({ label: 'Remove its price' })
+    await field(page, 'Input in this tier, USD per million tokens').waitFor({ state: 'detached' })
+    await field(page, 'Prices below cost').selectOption({ label: 'Allow' })
+    await button(page, 'Change the tier’s price').click()
+    await row.locator('text=Flex').waitFor({ state: 'detached' })
+    expect((await list()).prices['acme/large']).not.toHaveProperty('tiers')
     await act(page, 'acme/large', 'Use the markup')
     await page.getByRole('dialog').getByRole('button', { name: 'Use the markup' }).click()
     await row.locator('td[data-label="Price in"]:has-text("$2.875")').waitFor()

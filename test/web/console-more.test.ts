@@ -7,14 +7,32 @@ import { seriousFaults } from '../parts/axe.ts'
 import { browserTest, openContext } from '../parts/browser.ts'
 import { act, button, field, focused, startConsole } from './console-harness.ts'
 
-/** Accepts one of the two keys. */
+/** Accepts one of the two keys, and answers with the types of what it gets. */
 const upstream = Bun.serve({
   hostname: '127.0.0.1',
   port: 0,
-  fetch: (request) =>
-    request.headers.get('authorization')?.includes('good')
-      ? Response.json({ error: { message: 'you must provide a model parameter' } }, { status: 400 })
-      : Response.json({ error: { message: 'wrong key' } }, { status: 401 }),
+  async fetch(request) {
+    if (!request.headers.get('authorization')?.includes('good')) {
+      return Response.json({ error: { message: 'wrong key' } }, { status: 401 })
+    }
+    const { model, messages } = (await request.json()) as {
+      readonly model?: string
+      readonly messages: readonly { readonly content: string | readonly { readonly type: string }[] }[]
+    }
+    if (model === undefined) {
+      return Response.json({ error: { message: 'you must provide a model parameter' } }, { status: 400 })
+    }
+    const { content: parts = [] } = messages.at(-1) ?? {}
+    const content = typeof parts === 'string' ? 'text' : parts.map(({ type }) => type).join(' and ')
+    const head = { id: 'chatcmpl-1', object: 'chat.completion.chunk', created: 1, model }
+    const usage = { prompt_tokens: 9, completion_tokens: 3, total_tokens: 12 }
+    const chunks = [
+      { ...head, choices: [{ index: 0, delta: { role: 'assistant', content }, finish_reason: 'stop' }] },
+      { ...head, choices: [], usage },
+    ]
+    const events = [...chunks.map((chunk) => JSON.stringify(chunk)), '[DONE]'].map((data) => `data: ${data}\n\n`)
+    return new Response(events.join(''), { headers: { 'content-type': 'text/event-stream' } })
+  },
 })
 const address = `http://127.0.0.1:${upstream.port}/v1`
 const harness = await startConsole({
@@ -24,7 +42,10 @@ providers:
   - { id: acme-eu, dialect: openai-chat, base_url: "${address}", api_key: canary-bad-77aa }
 models:
   - { id: acme/small, price: { input: "1.00", output: "2.00" }, routes: [{ provider: acme-eu, model: small }] }
-  - { id: acme/large, price: { input: "1.00", output: "2.00" }, routes: [{ provider: acme, model: large }] }
+  - id: acme/large
+    tags: [vision]
+    price: { input: "1.00", output: "2.00" }
+    routes: [{ provider: acme, model: large }]
 `,
 })
 afterAll(async () => {
@@ -209,7 +230,7 @@ const imagePartOf = {
   messages: (data: string) => ({ type: 'image', source: { type: 'base64', media_type: 'image/png', data } }),
 }
 
-test('playground: an image is sent with the message, and the answer is Markdown without HTML', async ({
+test('playground: an image is sent with the message, also to two models, and the answer is Markdown without HTML', async ({
   page,
   go,
   key,
@@ -241,7 +262,7 @@ test('playground: an image is sent with the message, and the answer is Markdown 
       expect(offered.filter((text) => /sandbox\/(echo|think)/.test(text)).map((text) => text.slice(0, 12))).toEqual([
         'sandbox/echo',
       ])
-      await page.keyboard.press('Escape')
+      await page.locator('[role=menuitemradio]', { hasText: 'acme/large' }).click()
     }
     await field(page, 'Message').fill('**bold** <img src="x">')
     const sent = page.waitForRequest('**/v1/**')
@@ -253,6 +274,11 @@ test('playground: an image is sent with the message, and the answer is Markdown 
     expect(await answer.locator('.answer-text strong').textContent()).toBe('bold')
     expect(await answer.locator('.answer-text').textContent()).toContain('<img src="x">')
     expect(await answer.locator('img').count()).toBe(0)
+    if (surface !== 'chat') continue
+    // The other model gets the image too: 9 × $1.00 and 3 × $2.00 per million.
+    const other = page.locator('[data-answer="acme/large"]')
+    expect(await other.locator('[data-cost]').textContent()).toBe('$0.000015')
+    expect(await other.locator('.answer-text').textContent()).toContain('image_url and text')
   }
 })
 

@@ -190,9 +190,11 @@ test('wallet: when a session ends, the sign-in page says why and leads back', as
   await page.waitForSelector('h1:has-text("Billing")')
   expect(new URL(page.url()).pathname).toMatch(/^\/console\/ws_\w+\/wallet$/)
   await page.waitForSelector('.tile:has-text("Balance") >> text=$5.00')
-  // Shown once.
+  // Shown once. An open page would ask for something meanwhile, and learn that its session is over.
+  const address = page.url()
+  await page.goto('about:blank')
   await page.context().clearCookies()
-  await page.reload()
+  await page.goto(address)
   await page.waitForSelector('#token')
   expect(await page.locator('text=Your session has ended').count()).toBe(0)
 })
@@ -316,7 +318,7 @@ test('requests: the title of a request says what happened, and leads those to it
   }
   await go(gateway.url + path)
   await page.waitForSelector('h1:has-text("404 · sandbox/down · every route failed")')
-  expect(await page.title()).toBe('404 · sandbox/down · every route failed · Tollgate')
+  await page.waitForFunction("document.title === '404 · sandbox/down · every route failed · Tollgate'")
   const fix = page.getByRole('link', { name: 'Provider sandbox' })
   expect(await fix.getAttribute('href')).toBe(`/console/${workspace.id}/providers/sandbox`)
   // Code of the message is shown as code.

@@ -89,7 +89,8 @@ test('keys: a limit is set, reached, and shown with its reset on the page of the
   await page.locator('.row-link', { hasText: 'ci' }).click()
   await page.waitForSelector('h1:text-is("ci")')
   expect(new URL(page.url()).pathname).toBe(`/console/${workspace.id}/keys/${key.id}`)
-  expect(await page.title()).toBe('ci · Tollgate')
+  // After the heading.
+  await page.waitForFunction("document.title === 'ci · Tollgate'")
   expect(await fact(page, 'Status').textContent()).toBe('limit reached')
   expect(await page.locator('.spend-bar.error').textContent()).toMatch(
     /^limit reached, resets (at 00:00 UTC|on \d{4}-\d\d-01)$/,

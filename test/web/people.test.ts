@@ -390,3 +390,25 @@ browserTest('an operator sells at a price list, and sees charges, costs and marg
   await page.waitForSelector('tr:has-text("sandbox/echo, 2 requests"):has-text("−$0.0000418")')
   await page.waitForSelector('tr:has-text("Balance"):has-text("$4.9999582")')
 })
+
+browserTest('the limits of a group are on one page, with how much of each is used', async () => {
+  const { manage } = harness
+  const workspace = await manage('POST /api/workspaces', { name: 'studio' })
+  const project = await manage(`POST /api/workspaces/${workspace.id}/projects`, { name: 'web' })
+  const key = await manage(`POST /api/projects/${project.id}/keys`, { name: 'ci' })
+  await manage(`POST /api/workspaces/${workspace.id}/groups`, { name: 'design', members: [key.id] })
+  await manage(`POST /api/workspaces/${workspace.id}/groups`, { name: 'board', members: [] })
+  const limit = (subject: string, window: string, amount: string) => ({ subject, window, limit: amount })
+  const ofWorkspace = [limit('group:design', 'month', '8.00'), limit('group:board', 'month', '7.00')]
+  await manage(`PUT /api/workspaces/${workspace.id}/limits`, { spend_limits: ofWorkspace })
+  await manage(`PUT /api/projects/${project.id}/limits`, { spend_limits: [limit('group:design', '5h', '2.00')] })
+  const { page, go } = await harness.signIn()
+  await go(`${harness.gateway.url}/console/${workspace.id}/people`)
+  await page.getByRole('link', { name: 'design' }).click()
+  await page.waitForSelector('h1:has-text("design")')
+  const limits = page.locator('.limits li')
+  expect(await limits.locator('.spend-bar').count()).toBe(2)
+  const [monthly, rolling] = await limits.allInnerTexts()
+  expect(monthly).toContain('group:design $8.00/month by workspace studio')
+  expect(rolling).toContain('group:design $2.00/5h by project web')
+})

@@ -5,7 +5,7 @@ import { alertKinds, ruleKinds } from '../../kernel/alert.ts'
 import type { CommandDefinition } from '../command.ts'
 import { answerCommand, listCommand, listLimitOption, workspaceFilter } from '../operation-command.ts'
 import { usageRefusal } from '../refusal.ts'
-import { type Columns, cleanText, readAmount, shownTime, shownUsd } from '../values.ts'
+import { type Columns, cleanText, readAmount, readCount, shownTime, shownUsd } from '../values.ts'
 
 const workspace = workspaceFilter('only of this workspace; absent = of the installation and all workspaces')
 const webhookId = { name: 'ID', prefix: 'whk_', parameter: 'id' } as const
@@ -47,6 +47,12 @@ const thresholdOptions = {
     read: readAmount,
   },
   percents: percentsOption,
+  days: {
+    value: 'N',
+    help: "for credit.expiring: how many days before a plan's credit expires unspent",
+    field: 'days',
+    read: readCount,
+  },
   of: {
     value: 'ID',
     help: 'for limit.reached: only the limits of this key, project, workspace, person or group',
@@ -67,8 +73,9 @@ const recipientOptions = {
 
 type Rule = ItemOf<'listAlertRules'>
 
-function thresholdText({ below, percents, scope_id: scope }: Rule): string {
+function thresholdText({ below, percents, days, scope_id: scope }: Rule): string {
   if (below !== null) return `below ${shownUsd(below)}`
+  if (days != null) return `${days} d before`
   if (percents === null) return '–'
   return `${percents.join(', ')} %${scope === null ? '' : ` of ${scope}`}`
 }
@@ -78,7 +85,8 @@ function recipientsText({ roles, emails, webhooks }: Rule): string {
 }
 
 function ruleText(rule: Rule, done: string): string {
-  const threshold = rule.below === null && rule.percents === null ? '' : `, ${thresholdText(rule)}`
+  const isPlain = rule.below === null && rule.percents === null && rule.days == null
+  const threshold = isPlain ? '' : `, ${thresholdText(rule)}`
   const place = rule.workspace_id ?? 'all workspaces'
   return `Rule ${rule.id} ${done}: ${rule.kind}${threshold}, for ${place}, to ${recipientsText(rule)}\n`
 }

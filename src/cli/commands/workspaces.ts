@@ -99,7 +99,7 @@ const workspaceCommands: readonly CommandDefinition[] = [
         value: 'YES|NO',
         help: "whether the operator's provider keys are used when its own fail",
         field: 'shares_routes',
-        read: readSharing,
+        read: yesOrNo('tollgate workspaces update ws_… --shares-routes yes'),
       },
     },
     check({ text, isSet }) {
@@ -150,9 +150,11 @@ running have ended. Earlier backups still contain everything.`,
   }),
 ]
 
-function readSharing(text: string, label: string): boolean {
-  if (text === 'yes' || text === 'no') return text === 'yes'
-  throw usageRefusal(`${label} must be yes or no.`, 'tollgate workspaces update ws_… --shares-routes yes')
+function yesOrNo(example: string): (text: string, label: string) => boolean {
+  return (text, label) => {
+    if (text === 'yes' || text === 'no') return text === 'yes'
+    throw usageRefusal(`${label} must be yes or no.`, example)
+  }
 }
 
 const projectArgument = { name: 'PROJECT', isOptional: true, parameter: 'id', find: 'project' } as const
@@ -232,7 +234,7 @@ const projectCommands: readonly CommandDefinition[] = [
   }),
   answerCommand({
     words: ['projects', 'update'],
-    summary: "changes a project's name, allowlist or aliases, from the next request on",
+    summary: "changes a project's name, allowlist, aliases or content export, from the next request on",
     examples: ["tollgate projects update prj_… --models 'acme/*'", 'tollgate projects update prj_… --all-models'],
     operation: 'updateProject',
     arguments: [projectArgument],
@@ -242,13 +244,20 @@ const projectCommands: readonly CommandDefinition[] = [
       models: { ...modelsOption, help: `the complete new allowlist: ${modelsOption.help}` },
       'all-models': { help: 'no allowlist: every model', field: 'models', set: null },
       aliases: { ...aliasesOption, help: `all ${aliasesOption.help}; '' = none` },
+      'export-content': {
+        value: 'YES|NO',
+        help: "whether its prompts and answers are sent to the operator's collector",
+        field: 'exports_content',
+        read: yesOrNo('tollgate projects update prj_… --export-content yes'),
+      },
     },
     check({ isSet }) {
       const help = 'tollgate projects update --help'
       const [models, all] = [isSet('models'), isSet('all-models')]
       if (models && all) throw usageRefusal('--models and --all-models cannot be used together.', help)
-      if (!models && !all && !isSet('name') && !isSet('aliases')) {
-        throw usageRefusal('say what to change: --name, --models, --all-models or --aliases.', help)
+      if (!models && !all && !isSet('name') && !isSet('aliases') && !isSet('export-content')) {
+        const options = '--name, --models, --all-models, --aliases or --export-content'
+        throw usageRefusal(`say what to change: ${options}.`, help)
       }
     },
     listedBy: 'tollgate projects list',
@@ -285,6 +294,7 @@ function projectFacts(project: AnswerOf<'getProject'>, now: number) {
     ['workspace', project.workspace_id],
     ['models', shownModels(project)],
     ['aliases', aliases.join(', ') || 'none'],
+    ['exports content', project.exports_content ? 'yes' : 'no'],
     ['limits', shownState(project, now)],
     ['created', `${shownTime(project.created_at)} UTC`],
     ['archived', project.archived_at === null ? undefined : `${shownTime(project.archived_at)} UTC`],

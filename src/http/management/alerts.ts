@@ -39,6 +39,7 @@ function ruleHandlers({ database, mailPolicy, sendMail }: RouteDependencies) {
           workspace_id: id,
           below,
           percents,
+          days,
           scope_id: scopeId,
           roles = [],
           emails = [],
@@ -46,7 +47,10 @@ function ruleHandlers({ database, mailPolicy, sendMail }: RouteDependencies) {
         } = body
         const workspaceId = reach.workspaceId ?? id ?? undefined
         if (workspaceId !== undefined) await getWorkspace(sql, workspaceId)
-        const thresholds = { below: below ?? undefined, percents: percents ?? undefined, scopeId: scopeId ?? undefined }
+        const thresholds = {
+          ...{ below: below ?? undefined, percents: percents ?? undefined, days: days ?? undefined },
+          scopeId: scopeId ?? undefined,
+        }
         const input = { workspaceId, kind, ...thresholds, roles, emails, webhooks }
         return ruleAnswer(await createRule(sql, input, mailPolicy(), act))
       },
@@ -57,9 +61,9 @@ function ruleHandlers({ database, mailPolicy, sendMail }: RouteDependencies) {
       return pageAnswer(await listRules(database.sql, pageOf(query), filter), ruleAnswer)
     },
     updateAlertRule: {
-      async write(sql, { id, body: { below, percents, scope_id: scopeId, ...recipients }, act }) {
+      async write(sql, { id, body: { below, percents, days, scope_id: scopeId, ...recipients }, act }) {
         const change = {
-          ...given({ below, percents, ...recipients }),
+          ...given({ below, percents, days, ...recipients }),
           // null = all of them.
           ...(scopeId !== undefined && { scopeId: scopeId ?? undefined }),
         }

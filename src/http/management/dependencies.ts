@@ -13,7 +13,9 @@ import type { BatchRunner } from '../../batches/runner.ts'
 import type { Model } from '../../catalog/model.ts'
 import type { PriceInForce } from '../../catalog/price-versions.ts'
 import type { Clock } from '../../kernel/clock.ts'
+import type { ContentExportSettings } from '../../kernel/content-export.ts'
 import type { RequestId, WorkspaceId } from '../../kernel/ids.ts'
+import type { Policy } from '../../kernel/policy.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import type { CredentialFault, OwnCredential } from '../../providers/credentials.ts'
 import type { ConfiguredBill } from '../../reconcile/run.ts'
@@ -102,6 +104,8 @@ export interface RouteDependencies extends MoveDependencies {
   /** Whether the mail server has accepted it. undefined = no e-mail is configured. */
   readonly sendMail?: ((mail: Mail) => Promise<boolean>) | undefined
   readonly tail: RequestTail
+  /** What the configuration in effect says about the content of requests. */
+  contentRules(): { readonly policies: readonly Policy[]; readonly contentExport: ContentExportSettings }
   /** The configuration in effect, without secrets. */
   settings(): readonly Setting[]
   /** Entries of the configuration file, and changing them. */

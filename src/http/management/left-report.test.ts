@@ -18,8 +18,8 @@ const period = `from=${isoTime(noon - 60_000)}&to=${isoTime(noon + 60_000)}`
 /** Each with how often it goes through the log. */
 const reports = [
   [`/api/usage?group_by=tag:team&${period}`, 1],
-  [`/api/usage/series?group_by=user&${period}`, 1],
-  [`/api/requests/facets?tag=team%3Dweb&${period}`, 2],
+  [`/api/usage/series?group_by=user&${period}`, 2],
+  [`/api/requests/facets?tag=team%3Dweb&${period}`, 1],
   [`/api/usage/export?group_by=tag:team&format=csv&${period}`, 1],
 ] as const
 

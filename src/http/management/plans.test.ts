@@ -128,6 +128,14 @@ forEachEngine((engine) => {
       expect(await messageOf(method, plan, sent)).toEqual([400, expect.stringContaining('subscribes to `pro`')])
     }
     expect(await messageOf('DELETE', '/api/plans/pro')).toEqual([400, `The plan \`pro\` belongs to ${id}`])
+    const exported = (await ask('GET', `/api/workspaces/${id}/export`)).text.split('\n')
+    expect(exported.filter((line) => line.includes('"plan_payment"')).map((line) => JSON.parse(line))).toEqual([
+      {
+        ...{ record: 'plan_payment', id: 'in_1', plan: 'pro', paid: '15.00', credit: '20.00' },
+        ...{ starts_at: new Date(now).toISOString(), ends_at: new Date(period.endsAt).toISOString() },
+        created_at: new Date(now).toISOString(),
+      },
+    ])
     const erase = () => ask('POST', `/api/workspaces/${id}/erase`, { body: { confirm: 'erase' } })
     expect((await erase()).body.error.message).toStartWith('This workspace pays for the plan `pro`. Cancel')
     await database.transaction((sql) => putSubscription(sql, { ...paying, isEnding: true }))

@@ -8,7 +8,7 @@ import type { WorkspaceId } from '../../kernel/ids.ts'
 import { formatUsd, type Nano } from '../../kernel/money.ts'
 import { transferMax } from '../../ledger/account.ts'
 import { listCredits, periodShown } from '../../ledger/credit.ts'
-import { lastPlanPayment, readSubscription, type Subscription } from '../../ledger/plan-payments.ts'
+import { lastPlanPayment, type PlanPayment, readSubscription, type Subscription } from '../../ledger/plan-payments.ts'
 import {
   deletePlan,
   listPlans,
@@ -172,6 +172,14 @@ export async function workspacePlanAnswer(
       ...{ id: credit, plan: planId, period: periodShown(window) },
       ...{ granted: formatUsd(granted), remaining: formatUsd(remaining), expires_at: isoTime(expiresAt) },
     })),
+  }
+}
+
+/** In the export of a workspace. */
+export function planPaymentAnswer({ id, planId, paid, credit, startsAt, endsAt, createdAt }: PlanPayment) {
+  return {
+    ...{ id, plan: planId, paid: formatUsd(paid), credit: formatUsd(credit) },
+    ...{ starts_at: isoTime(startsAt), ends_at: isoTime(endsAt), created_at: isoTime(createdAt) },
   }
 }
 

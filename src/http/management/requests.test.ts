@@ -321,6 +321,20 @@ test('reads a file no faster than the client, and stops when the client leaves',
   expect(isLeft).toBe(true)
 })
 
+test('gives other requests a turn between the pieces of a file, however fast its client is', async () => {
+  let turns = 0
+  const turnsAt: number[] = []
+  async function* pieces() {
+    for (let piece = 0; piece < 5; piece++) {
+      turnsAt.push(turns)
+      setImmediate(() => turns++)
+      yield `${piece}\n`
+    }
+  }
+  await new Response(bodyOf(textStream(pieces(), () => {}))).text()
+  expect(turnsAt).toEqual([0, 1, 2, 3, 4])
+})
+
 test('does not end a file that broke off like a complete one', async () => {
   const faults: unknown[] = []
   async function* pieces() {

@@ -446,7 +446,7 @@ function isNewestFirst({ sort = 'started_at', order = 'desc' }: Pick<RequestQuer
   return sort === 'started_at' && order === 'desc'
 }
 
-const pageAtSize = 200
+const pageAtSize = 50
 
 async function* pagesAt({ sql }: Database, places: readonly SortedPlace[]) {
   for (let from = 0; from < places.length; from += pageAtSize) {

@@ -78,6 +78,7 @@ const table: Readonly<Record<OperationName, readonly [Row, Row, Row]>> = {
   updateProject: admins(),
   deleteProject: admins(200),
   putProjectLimits: admins(),
+  getProjectContent: everyone,
   listProjectModels: everyone,
   createKey: [all(201), all(201), no],
   listKeys: everyone,

@@ -118,6 +118,7 @@ forEachEngine((engine) => {
       limits: {},
       spend: [],
       managed_by: 'api',
+      exports_content: false,
       created_at: now,
       archived_at: null,
     })
@@ -127,6 +128,7 @@ forEachEngine((engine) => {
     expect((await change({ name: 'renamed' })).body).toEqual({ ...narrow, name: 'renamed' })
     expect((await change({ models: null })).body).toEqual({ ...narrow, name: 'renamed', models: null })
     expect((await change({ models: ['c/*'] })).body.models).toEqual(['c/*'])
+    expect((await change({ exports_content: true })).body.exports_content).toBe(true)
     expect((await management.ask('GET', `/api/projects/${open.id}`)).body).toEqual(open)
     const { body } = await management.ask('GET', path)
     expect(body.data.map(({ name }: { name: string }) => name)).toEqual(['open', 'renamed'])

@@ -1,6 +1,7 @@
 // Handlers of workspaces, projects, API keys and limits. A secret is in the answer of the request that created it and nowhere
 // else. The export of a workspace contains the ledger's transfers; the erasure of its personal data leaves them alone.
 
+import type { AnswerOf } from '../../api/client.ts'
 import { listAnswer } from '../../api/fields.ts'
 import { renderLine } from '../../batches/render-line.ts'
 import { hasPriceList } from '../../catalog/price-lists.ts'
@@ -8,7 +9,7 @@ import { invalidRequest } from '../../kernel/failure.ts'
 import type { WorkspaceId } from '../../kernel/ids.ts'
 import { matchesModel, type SpendLimit } from '../../kernel/spend-limit.ts'
 import { creditOf } from '../../ledger/credit.ts'
-import { readSubscription } from '../../ledger/plan-payments.ts'
+import { listPlanPayments, readSubscription } from '../../ledger/plan-payments.ts'
 import { setWorkspacePlan } from '../../ledger/plans.ts'
 import type { Sql } from '../../store/sql.ts'
 import { forgetRequests } from '../../telemetry/retention.ts'
@@ -53,7 +54,7 @@ import { batchAnswer } from './batches.ts'
 import { noPriceList } from './catalog.ts'
 import type { RouteDependencies } from './dependencies.ts'
 import { allowlistsOf, checkNextModels, namesModels } from './next-models.ts'
-import { workspacePlanAnswer } from './plans.ts'
+import { planPaymentAnswer, workspacePlanAnswer } from './plans.ts'
 import type { Call, Handlers } from './route.ts'
 
 export function workspaceHandlers(deps: RouteDependencies) {
@@ -125,11 +126,12 @@ async function withoutOthersLimits<Item extends Workspace | Project>(
   return items.map((item) => (isMemberOf(item) ? { ...item, limits: limitsConcerning(item.limits, whose) } : item))
 }
 
-export function projectHandlers({ database, invalidate, modelsOf }: RouteDependencies) {
+export function projectHandlers({ database, invalidate, modelsOf, contentRules }: RouteDependencies) {
   return {
     createProject: {
-      async write(sql, { id, body: { name, models, aliases }, act }) {
-        const input = { workspaceId: id, name, models: models ?? undefined, aliases: aliases ?? undefined }
+      async write(sql, { id, body: { name, models, aliases, exports_content: exportsContent }, act }) {
+        const lists = { models: models ?? undefined, aliases: aliases ?? undefined }
+        const input = { workspaceId: id, name, ...lists, exportsContent }
         return await projectAnswers.one(sql, await createProject(sql, input, act), act.at)
       },
     },
@@ -144,8 +146,8 @@ export function projectHandlers({ database, invalidate, modelsOf }: RouteDepende
       return await projectAnswers.one(database.sql, shown, act.at)
     },
     updateProject: {
-      async write(sql, { id, body, act }) {
-        return await projectAnswers.one(sql, await updateProject(sql, id, body, act), act.at)
+      async write(sql, { id, body: { exports_content: exportsContent, ...lists }, act }) {
+        return await projectAnswers.one(sql, await updateProject(sql, id, { ...lists, exportsContent }, act), act.at)
       },
       committed: ({ id }) => invalidate(id),
     },
@@ -153,8 +155,38 @@ export function projectHandlers({ database, invalidate, modelsOf }: RouteDepende
       write: async (sql, { id, act }) => await deleteProject(sql, id, act),
       committed: ({ id }) => invalidate(id),
     },
+    getProjectContent: async ({ id }) => projectContent(await getProject(database.sql, id), contentRules()),
     listProjectModels: async ({ id }) => listAnswer(await modelsOf(await getProject(database.sql, id))),
   } satisfies Partial<Handlers>
+}
+
+function projectContent(
+  { id, workspaceId, exportsContent }: Project,
+  { policies, contentExport }: ReturnType<RouteDependencies['contentRules']>,
+): AnswerOf<'getProjectContent'> {
+  const { url, sampleBasisPoints, charactersMax, redact, isAnnounced } = contentExport
+  return {
+    policies: policies
+      .filter(
+        (policy) =>
+          (policy.workspaceId === undefined || policy.workspaceId === workspaceId) &&
+          (policy.projects === undefined || policy.projects.includes(id)),
+      )
+      .map(({ id: policyId, when, mode, onFailure, models }) => {
+        return { id: policyId, when, mode, on_failure: onFailure, models: models ?? null }
+      }),
+    export:
+      url === undefined || !exportsContent
+        ? null
+        : {
+            to: URL.parse(url)?.origin ?? url,
+            sample_percent: sampleBasisPoints / 100,
+            characters_max: charactersMax,
+            redact,
+            response_header: isAnnounced,
+          },
+    has_collector: url !== undefined,
+  }
 }
 
 export function keyHandlers({ database, computeVerifier, invalidate, catalog }: RouteDependencies) {
@@ -284,6 +316,7 @@ async function* exportPieces(
   yield line('workspace', await workspaceAnswers.one(sql, workspace, now))
   yield line('wallet', walletAnswer(await ledger.wallet(id), await creditOf(sql, id)))
   yield line('plan', await workspacePlanAnswer(sql, id, false))
+  for (const each of await listPlanPayments(sql, id)) yield line('plan_payment', planPaymentAnswer(each))
   const objects: string[] = [id]
   for await (const project of everyItem((page) => listProjects(sql, id, page, { archived: 'true' }))) {
     objects.push(project.id)

@@ -1,7 +1,7 @@
 // Numbers as text: amounts, percentages, counts and times. Amounts are exact in `usdText` and shortened in `amountText`.
 
 import { formatPrice, formatUsd, type Nano, type Pico } from '../../kernel/money.ts'
-import { type Tier, tierNames, tiers } from '../../kernel/usage.ts'
+import { askedTierNames, type Tier, tiers } from '../../kernel/usage.ts'
 
 /** `1,048,576` → `1.05M`, `200,000` → `200K`. */
 export function shortCount(count: number): string {
@@ -90,10 +90,10 @@ export function roundPrice(price: Pico): string {
 
 type TierPrices = { readonly [Name in Tier]?: { readonly input: string; readonly output: string } | undefined }
 
-/** `Flex $1.25 in, $5.00 out; Priority …`; '' without prices of service tiers. */
+/** `Flex $1.25 in, $5.00 out; Priority …`; '' without prices of tiers that callers can ask for. */
 export function tierTexts(price: 'free' | null | { readonly tiers?: TierPrices | undefined }): string {
   if (price === null || price === 'free') return ''
-  const texts = tierNames.flatMap((name) => {
+  const texts = askedTierNames.flatMap((name) => {
     const tier = price.tiers?.[name]
     return tier ? `${tiers[name].label} ${usdText(tier.input)} in, ${usdText(tier.output)} out` : []
   })

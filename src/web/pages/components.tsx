@@ -3,7 +3,13 @@
 // choices, meters, side panels, code to copy, facts, errors, the status indicator, dialogs, and the list of keyboard shortcuts
 // with helpers for handling keys. Their styles are in styles/components.css.
 
-import type { ButtonHTMLAttributes, ComponentChildren, RefObject, TargetedClipboardEvent } from 'preact'
+import {
+  type ButtonHTMLAttributes,
+  type ComponentChildren,
+  Fragment,
+  type RefObject,
+  type TargetedClipboardEvent,
+} from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { ShownStatus } from '../../api/route-state.ts'
 import { amountText, decimalsOf, percentText, usdText } from '../catalog/format.ts'
@@ -328,6 +334,20 @@ export function Meter({ share, name }: { readonly share: number; readonly name: 
 /** How much of some work is done, from 0 to 1. */
 export function ProgressBar({ share, name }: { readonly share: number; readonly name: string }) {
   return <progress class="meter" aria-label={name} max={1} value={share} />
+}
+
+/** Allows a line break before each slash, so that no word is broken. */
+export function Path({ path }: { readonly path: string }) {
+  return (
+    <>
+      {path.split(/(?=\/)/).map((part, place) => (
+        <Fragment key={`${place} ${part}`}>
+          {place > 0 && <wbr />}
+          {part}
+        </Fragment>
+      ))}
+    </>
+  )
 }
 
 export interface SidePanelProps {

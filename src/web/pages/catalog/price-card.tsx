@@ -5,11 +5,11 @@ import { useState } from 'preact/hooks'
 import { chargeLines, type Price, priceUsage, type ShownPrice } from '../../../catalog/price.ts'
 import { formatPico, formatPrice, type Nano } from '../../../kernel/money.ts'
 import {
+  askedTierNames,
   buckets,
   factorNames,
   factors,
   type Tier,
-  tierNames,
   tiers,
   tokenBuckets,
   unitBuckets,
@@ -52,7 +52,7 @@ export function PriceCard({ entry, current }: PriceCardProps) {
       {price !== null && price !== 'free' && <PriceRows price={price} />}
       {price !== null &&
         price !== 'free' &&
-        tierNames.map((name) => {
+        askedTierNames.map((name) => {
           const tier = price.tiers?.[name]
           return tier && <PriceRows key={name} price={tier} tier={name} />
         })}

@@ -3,7 +3,7 @@
 // workspaces has those of the installation.
 
 import { percentRuleKinds, type RuleKind } from '../../../kernel/alert.ts'
-import { amountText } from '../../catalog/format.ts'
+import { amountText, countOf } from '../../catalog/format.ts'
 import { rulesQuery } from '../../first-calls.ts'
 import { callApi, callForAll, type ItemOf } from '../api.ts'
 import { Checkbox } from '../form.tsx'
@@ -20,6 +20,7 @@ const ruleLabels: Readonly<Record<RuleKind, string>> = {
   'limit.reached': 'Spend limit',
   'topup.failed': 'Automatic top-up failed',
   'plan.unpaid': 'Plan not paid',
+  'credit.expiring': 'Credit expires soon',
   'provider.down': 'Provider down, or works again',
   'provider.stray': 'Stray response of a provider',
   'price.changed': 'Prices changed',
@@ -101,8 +102,9 @@ export function AlertRules({ workspace, webhooks }: AlertRulesProps) {
 }
 
 /** `Balance below $20.00`, `Spend limit of key ci at 80 %` */
-function conditionText({ kind, below, percents, scope_id: scope }: Rule, scopes: readonly Scope[]): string {
+function conditionText({ kind, below, percents, days, scope_id: scope }: Rule, scopes: readonly Scope[]): string {
   if (below !== null) return `Balance below ${amountText(below)}`
+  if (days != null) return `Credit expires in ${countOf(days, 'day')}`
   if (percents === null) return ruleLabels[kind]
   const last = percents.at(-1)
   const steps = percents.length > 1 ? `${percents.slice(0, -1).join(', ')} and ${last}` : String(last)
@@ -130,7 +132,7 @@ interface RuleDialogProps extends AlertRulesProps {
   onDone(): void
 }
 
-const workspaceKinds = ['balance.low', 'limit.reached', 'topup.failed', 'plan.unpaid'] as const
+const workspaceKinds = ['balance.low', 'limit.reached', 'credit.expiring', 'topup.failed', 'plan.unpaid'] as const
 const installationKinds = [
   ...workspaceKinds,
   'provider.down',
@@ -151,6 +153,7 @@ function RuleDialog({ workspace, rule, scopes, webhooks, onDone }: RuleDialogPro
         kind: rule?.kind ?? 'balance.low',
         below: rule?.below ?? '',
         percents: rule?.percents?.join(', ') ?? (rule ? '' : '80, 100'),
+        days: String(rule?.days ?? 3),
         scope_id: rule?.scope_id ?? '',
         roles: (rule?.roles ?? roles.slice(0, 1)).join(),
         emails: rule?.emails.join('\n') ?? '',
@@ -185,6 +188,14 @@ function RuleDialog({ workspace, rule, scopes, webhooks, onDone }: RuleDialogPro
           isShown: ({ kind }) => hasPercents(kind),
         },
         {
+          name: 'days',
+          label: 'Days before credit expires',
+          kind: 'whole',
+          hint: 'Raised once for each credit of a plan that is not used up, unless it lives no longer anyway.',
+          attributes: { required: true, placeholder: '3' },
+          isShown: ({ kind }) => kind === 'credit.expiring',
+        },
+        {
           name: 'scope_id',
           label: 'Whose limits',
           options: [{ value: '', label: 'All keys, projects and the workspace' }, ...scopes],
@@ -202,12 +213,13 @@ function RuleDialog({ workspace, rule, scopes, webhooks, onDone }: RuleDialogPro
         { name: 'webhooks', label: 'Webhooks', kind: 'lines', isShown: () => false },
       ]}
       send={(
-        { kind, below, percents, scope_id: scope, emails = [], roles: to = [], webhooks: hooks = [] },
+        { kind, below, percents, days, scope_id: scope, emails = [], roles: to = [], webhooks: hooks = [] },
         options,
       ) => {
         const thresholds = {
           ...(kind === 'balance.low' && { below }),
           ...(hasPercents(kind) && { percents: percentsOf(percents ?? '') }),
+          ...(kind === 'credit.expiring' && { days }),
           ...(kind === 'limit.reached' && { scope_id: scope || null }),
         }
         const body = { ...thresholds, emails, roles: to as Rule['roles'], webhooks: hooks }

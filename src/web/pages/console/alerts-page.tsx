@@ -32,6 +32,7 @@ const kindLabels: Readonly<Record<AlertKind, string>> = {
   'bill.differs': 'A bill differs',
   'topup.failed': 'Automatic top-up failed',
   'plan.unpaid': 'Plan not paid',
+  'credit.expiring': 'Credit expires soon',
   'batch.ended': 'Batch ended',
   test: 'Test',
 }

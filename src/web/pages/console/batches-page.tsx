@@ -6,7 +6,7 @@ import { countOf, exactCount } from '../../catalog/format.ts'
 import { batchesListed } from '../../first-calls.ts'
 import type { ConsoleData, WorkspacesData } from '../../page-data.ts'
 import { callApi, type ItemOf, withQuery } from '../api.ts'
-import { Amount, Facts, ProgressBar, Status } from '../components.tsx'
+import { Amount, Facts, Path, ProgressBar, Status } from '../components.tsx'
 import { useApi, useList, useTimeout } from '../hooks.ts'
 import { amountColumn, type Column, DataTable } from '../table.tsx'
 import { Actions, Card, DetailHead, emptyState, ListView, NameOf, QueryView, Section, Tiles } from './components.tsx'
@@ -168,7 +168,7 @@ function BatchDetails({ batch }: { readonly batch: Batch }) {
         <Facts
           facts={[
             ['Requests', <RequestsLink key="requests" id={id} />],
-            ['Endpoint', batch.endpoint],
+            ['Endpoint', <Path key="endpoint" path={batch.endpoint} />],
             ['Key', <NameOf key="key" kind="Key" id={batch.key_id} />],
             ['Project', <NameOf key="project" kind="Project" id={batch.project_id} />],
             ['Input', countOf(batch.input_tokens, 'token')],

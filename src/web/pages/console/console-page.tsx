@@ -61,6 +61,7 @@ import { RequestPage } from './request-page.tsx'
 import { RequestsView } from './requests-page.tsx'
 import { SettingsView } from './settings-page.tsx'
 import { PaperView } from './statement-page.tsx'
+import { SubjectView } from './subject-limits.tsx'
 import { UsageView } from './usage-page.tsx'
 
 interface Section {
@@ -180,6 +181,7 @@ const subjects: { readonly [Name in SectionName]?: ComponentType<ConsoleData> } 
   keys: KeyView,
   projects: ProjectView,
   providers: ProviderView,
+  people: SubjectView,
   wallet: ofWorkspace(PaperView),
   margin: PriceListView,
   settings: ManagedSettingsView,

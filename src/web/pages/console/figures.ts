@@ -155,9 +155,14 @@ export function furtherLimits(holders: readonly LimitHolder[]) {
         (each) =>
           each.period === window && (each.subject ?? 'all') === subject && each.models === (models ?? undefined),
       )
-      return { text: furtherText(limit), who, state }
+      return { text: furtherText(limit), subject, who, state }
     }),
   )
+}
+
+/** Those that name one of these subjects. */
+export function limitsOfSubjects(holders: readonly LimitHolder[], subjects: readonly string[]) {
+  return furtherLimits(holders).filter(({ subject }) => subjects.includes(subject))
 }
 
 export interface LimitHolder {

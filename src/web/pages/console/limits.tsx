@@ -52,18 +52,38 @@ export function LimitsList({ holders }: { readonly holders: readonly LimitHolder
           {state && <SpendBar state={state} />}
         </li>
       ))}
-      {further.map(({ text, who, state }) => (
-        <li key={`${text} ${who}`}>
-          {state && (
-            <>
-              <Amount usd={state.spent} /> of{' '}
-            </>
-          )}
-          {text} {who !== holders[0]?.who && <small>by {who}</small>}
-          {state && <SpendBar state={state} />}
-        </li>
+      {further.map((limit) => (
+        <SpendLimitItem key={`${limit.text} ${limit.who}`} {...limit} isOwn={limit.who === holders[0]?.who} />
       ))}
     </ul>
+  )
+}
+
+type FurtherLimit = ReturnType<typeof furtherLimits>[number]
+
+/** Of a person or group, by the workspace and its projects. */
+export function SpendLimitList({ limits }: { readonly limits: readonly FurtherLimit[] }) {
+  if (limits.length === 0) return <span class="muted">none</span>
+  return (
+    <ul class="plain limits">
+      {limits.map((limit) => (
+        <SpendLimitItem key={`${limit.text} ${limit.who}`} {...limit} isOwn={false} />
+      ))}
+    </ul>
+  )
+}
+
+function SpendLimitItem({ text, who, state, isOwn }: FurtherLimit & { readonly isOwn: boolean }) {
+  return (
+    <li>
+      {state && (
+        <>
+          <Amount usd={state.spent} /> of{' '}
+        </>
+      )}
+      {text} {!isOwn && <small>by {who}</small>}
+      {state && <SpendBar state={state} />}
+    </li>
   )
 }
 

@@ -11,7 +11,9 @@ import { type Column, DataTable } from '../table.tsx'
 import { type Action, actionsColumn, Card, emptyState, QueryView, Section } from './components.tsx'
 import { Ago, Moment, useViewer, useWorkspaces } from './context.tsx'
 import { WorkspaceDevices } from './devices.tsx'
+import { useConsolePath } from './navigation.ts'
 import { FormDialog, OnceDialog, useOverlay } from './overlay.tsx'
+import { GroupList } from './subject-limits.tsx'
 
 type Member = ItemOf<'listMembers'>
 type Invitation = ItemOf<'listInvitations'>
@@ -29,11 +31,12 @@ const roleOptions = workspaceRoles.map((role) => ({ value: role, label: `${role}
 /** Operators see everyone while no workspace is chosen. */
 async function readPeople(id: string | undefined) {
   const call = { query: { workspace_id: id } }
-  const [members, invitations] = await Promise.all([
+  const [members, invitations, groups] = await Promise.all([
     callForAll('listMembers', call),
     callForAll('listInvitations', call),
+    id === undefined ? [] : callForAll('listGroups', { id }),
   ])
-  return { members, invitations }
+  return { members, invitations, groups }
 }
 
 export function PeopleView({ address }: ConsoleData) {
@@ -41,6 +44,7 @@ export function PeopleView({ address }: ConsoleData) {
   const { chosen, isDecided, nameOf } = useWorkspaces()
   const query = useQuery(isDecided ? `people ${chosen?.id}` : undefined, () => readPeople(chosen?.id))
   const { open, ask } = useOverlay()
+  const to = useConsolePath()
   const actionsOf = useMemberActions(address, query.reload)
   const invite = () => open(<InviteDialog workspace={chosen} address={address} onDone={query.reload} />)
   const withdraw = ({ id, email }: Invitation) =>
@@ -73,7 +77,7 @@ export function PeopleView({ address }: ConsoleData) {
   ]
   return (
     <QueryView what="people" query={query}>
-      {({ members, invitations }) => (
+      {({ members, invitations, groups }) => (
         <>
           <Section
             title={chosen ? `Members of ${chosen.name}` : 'Everyone'}
@@ -84,6 +88,7 @@ export function PeopleView({ address }: ConsoleData) {
               columns={memberColumns}
               rows={members}
               keyOf={({ id }) => id}
+              {...(chosen && { hrefOf: ({ person_id: person }: Member) => to(`people/${person}`) })}
               empty={emptyState('No people yet', 'Invite someone by e-mail address and send them the link.')}
             />
           </Section>
@@ -97,6 +102,7 @@ export function PeopleView({ address }: ConsoleData) {
               />
             </Section>
           )}
+          {chosen && <GroupList groups={groups} />}
           <WorkspaceDevices workspace={chosen} />
           {/* Only here, so that it does not move when the lists have loaded. */}
           {isOperator && <ViewAs />}

@@ -95,8 +95,8 @@ function ModelPrices({ list, onDone }: ModelPricesProps) {
               run: () => open(<PriceDialog {...{ list: list.name, model, onDone }} />),
             },
             {
-              label: 'Set a tier’s price',
-              name: `Set a tier’s price of ${model.model}`,
+              label: 'Change a tier’s price',
+              name: `Change a tier’s price of ${model.model}`,
               run: () => open(<TierPriceDialog {...{ list: list.name, model: model.model, onDone }} />),
             },
             ...(model.is_explicit

@@ -6,10 +6,10 @@ import { allowsModel, createAllowlist, parsePattern } from '../../../tenancy/all
 import { type CatalogEntry, withOwnKeyModels } from '../../catalog/entry.ts'
 import { countOf } from '../../catalog/format.ts'
 import { type ConsoleData, sectionPath, type WorkspacesData } from '../../page-data.ts'
-import { callApi, callForAll, type Key, type Project, type Workspace } from '../api.ts'
-import { Button, CopyButton, Facts } from '../components.tsx'
+import { type AnswerOf, callApi, callForAll, type Key, type Project, type Workspace } from '../api.ts'
+import { Button, CopyButton, ErrorNotice, Facts } from '../components.tsx'
 import { Checkbox, Field, pairLines } from '../form.tsx'
-import { useQuery, useUniqueId } from '../hooks.ts'
+import { useApi, useQuery, useSubmit, useUniqueId } from '../hooks.ts'
 import { type Column, DataTable } from '../table.tsx'
 import {
   type Action,
@@ -289,6 +289,7 @@ function ProjectDetails({ row, data, keys, onDone }: ProjectDetailsProps) {
         <LimitsList holders={limitHolders(project, workspace)} />
         <p class="hint">They apply to all keys of the project together. Days and months are in UTC.</p>
       </Card>
+      <ContentCard project={project} onDone={onDone} />
       <Card title="API keys" action={<a href={to('keys')}>All keys</a>}>
         <LongTable
           what="keys"
@@ -304,6 +305,80 @@ function ProjectDetails({ row, data, keys, onDone }: ProjectDetailsProps) {
       <RecentRequests kind="project" id={project.id} />
     </>
   )
+}
+
+/** Where prompts and answers go beside the providers. */
+function ContentCard({ project, onDone }: { readonly project: Project; onDone(): void }) {
+  const { id, workspace_id: workspaceId, exports_content: isOn } = project
+  const may = useMay()
+  const { isBusy, error, run } = useSubmit()
+  const { offerUndo } = useOverlay()
+  const query = useApi('getProjectContent', { id })
+  const patch = (exports_content: boolean) => callApi('updateProject', { id, body: { exports_content } })
+  const reload = () => {
+    query.reload()
+    onDone()
+  }
+  const change = (turnsOn: boolean) =>
+    run(
+      () => patch(turnsOn),
+      () => {
+        reload()
+        const text = `Content export of ${project.name} is now ${turnsOn ? 'on' : 'off'}.`
+        offerUndo({ text, undo: () => patch(!turnsOn), onUndone: reload })
+      },
+    )
+  const isFixed = project.managed_by === 'file' || project.archived_at !== null || !may('updateProject', workspaceId)
+  return (
+    <Card title="Policies and content export">
+      <QueryView what="where content goes" query={query}>
+        {({ policies, export: exported, has_collector: hasCollector }) => (
+          <>
+            <Facts
+              facts={[
+                [
+                  'Policies',
+                  policies.length === 0 ? (
+                    'none'
+                  ) : (
+                    <ul key="policies" class="plain">
+                      {policies.map((policy) => (
+                        <li key={policy.id}>{policyText(policy)}</li>
+                      ))}
+                    </ul>
+                  ),
+                ],
+                ['Content export', exported ? exportText(exported) : isOn ? 'on, but there is no collector' : 'off'],
+              ]}
+            />
+            {(hasCollector || isOn) && (
+              <Checkbox
+                label="Send prompts and answers to the operator’s collector"
+                isChecked={isOn}
+                attributes={{ disabled: isBusy || isFixed }}
+                onChange={change}
+              />
+            )}
+            {error && <ErrorNotice error={error} />}
+          </>
+        )}
+      </QueryView>
+    </Card>
+  )
+}
+
+type ProjectContent = AnswerOf<'getProjectContent'>
+
+function policyText({ id, when, mode, on_failure, models }: ProjectContent['policies'][number]): string {
+  const judges = when === 'both' ? 'requests and answers' : `${when}s`
+  const does = mode === 'watch' ? 'watches' : 'can refuse'
+  const of = models === null ? '' : ` of ${models.join(', ')}`
+  return `${id}: ${does} ${judges}${of}${mode === 'watch' ? '' : `, fails ${on_failure}`}`
+}
+
+function exportText({ to, sample_percent, redact }: NonNullable<ProjectContent['export']>): string {
+  const share = sample_percent === 100 ? 'all conversations' : `${sample_percent} % of conversations`
+  return `on: ${share}, to ${to}, ${redact.length === 0 ? 'not redacted' : `without ${redact.join(', ')}`}`
 }
 
 /** Projects from a file are changed in the file. */

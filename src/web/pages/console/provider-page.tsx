@@ -324,8 +324,8 @@ function Prices({ id, model, file }: PricesProps) {
       return [
         { label: 'Set price', name: `Set price of ${each}`, run: () => file.setPrice(each, query.reload) },
         {
-          label: 'Set a tier’s price',
-          name: `Set a tier’s price of ${each}`,
+          label: 'Change a tier’s price',
+          name: `Change a tier’s price of ${each}`,
           run: () => open(<TierPriceDialog model={each} onDone={query.reload} />),
         },
       ]

@@ -2,13 +2,13 @@
 // One request: what happened and where to fix it, its charge line by line, its attempts, the routes that were considered, and
 // warnings.
 
-import { type ComponentChildren, Fragment } from 'preact'
+import type { ComponentChildren } from 'preact'
 import type { OperationName } from '../../../api/endpoints.ts'
 import { buckets, totalInputInJson } from '../../../kernel/usage.ts'
 import { countOf, exactCount, shortMs, usdText } from '../../catalog/format.ts'
 import { may } from '../../page-data.ts'
 import { type RequestDetails, withQuery } from '../api.ts'
-import { Amount, CopyButton, Facts, SidePanel } from '../components.tsx'
+import { Amount, CopyButton, Facts, Path, SidePanel } from '../components.tsx'
 import { type Query, useApi } from '../hooks.ts'
 import { Markdown } from '../markdown.tsx'
 import { amountColumn, type Column, DataTable } from '../table.tsx'
@@ -190,7 +190,13 @@ function factsOf(request: RequestDetails) {
     ['Output', usage ? countOf(usage.output_tokens, 'token') : 'none'],
     ['First token', request.first_event_ms === null ? 'none' : shortMs(request.first_event_ms)],
     ['Duration', shortMs(request.total_ms)],
-    ['Endpoint', <Endpoint key="endpoint" {...request} />],
+    [
+      'Endpoint',
+      <>
+        <Path path={request.path} />
+        {request.stream && ', streamed'}
+      </>,
+    ],
     ['Translation', lane === null ? '–' : (translations[lane] ?? lane)],
     ...attributionFacts(request),
     ['User agent', request.client ?? 'unknown'],
@@ -231,21 +237,6 @@ const requestsOf = (kind: 'Key' | 'Project', id: string) => (
     <NameOf kind={kind} id={id} />
   </a>
 )
-
-/** Allows a line break before each slash, so that no word is broken. */
-function Endpoint({ path, stream }: RequestDetails) {
-  return (
-    <>
-      {path.split(/(?=\/)/).map((part, place) => (
-        <Fragment key={`${place} ${part}`}>
-          {place > 0 && <wbr />}
-          {part}
-        </Fragment>
-      ))}
-      {stream && ', streamed'}
-    </>
-  )
-}
 
 /** The provider that answered; one that only failed is listed under the attempts. */
 function providerText({ provider, upstream_model: model, code, attempts }: RequestDetails): string {

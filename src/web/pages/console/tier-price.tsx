@@ -1,8 +1,8 @@
 /** @jsxImportSource preact */
-// Sets the price of a model in one service tier; its other prices stay.
+// Sets or removes the price of a model in one service tier; its other prices stay.
 
 import { tierNames, tiers } from '../../../kernel/usage.ts'
-import { callApi } from '../api.ts'
+import { ApiError, callApi } from '../api.ts'
 import { FormDialog } from './overlay.tsx'
 
 export interface TierPriceDialogProps {
@@ -21,6 +21,8 @@ export const belowCostRow = {
   ],
 } as const
 
+const isSet = ({ change }: Readonly<Record<string, string>>) => change !== 'remove'
+
 const rows = [
   {
     name: 'tier',
@@ -29,13 +31,34 @@ const rows = [
     isRequired: true,
     hint: 'Requests for a tier without a price are refused.',
   },
-  { name: 'input', label: 'Input in this tier, USD per million tokens', kind: 'decimal', isRequired: true },
-  { name: 'output', label: 'Output in this tier, USD per million tokens', kind: 'decimal', isRequired: true },
+  {
+    name: 'change',
+    label: 'Change',
+    options: [
+      { value: '', label: 'Set its price' },
+      { value: 'remove', label: 'Remove its price' },
+    ],
+  },
+  {
+    name: 'input',
+    label: 'Input in this tier, USD per million tokens',
+    kind: 'decimal',
+    isRequired: true,
+    isShown: isSet,
+  },
+  {
+    name: 'output',
+    label: 'Output in this tier, USD per million tokens',
+    kind: 'decimal',
+    isRequired: true,
+    isShown: isSet,
+  },
   {
     name: 'cache_read',
     label: 'Cached input in this tier, USD per million tokens',
     kind: 'decimal',
     hint: 'Empty = as much as other input.',
+    isShown: isSet,
   },
   belowCostRow,
 ] as const
@@ -44,19 +67,20 @@ export function TierPriceDialog({ model, list, onDone }: TierPriceDialogProps) {
   return (
     <FormDialog
       title={list === undefined ? `Price of ${model} in a tier` : `Price of ${model} in a tier of ${list}`}
-      label="Set the tier’s price"
+      label="Change the tier’s price"
       intro="Applies from the next request on. Running requests keep their price."
       initial={{ tier: 'flex' }}
       rows={rows}
-      send={async ({ tier, input, output, cache_read, allow_below_cost }) => {
+      send={async ({ tier, change, input, output, cache_read, allow_below_cost }) => {
         const query = list === undefined ? {} : { list }
         const { price } = await callApi('getPrice', { model, query })
-        if (price === null || price === 'free') throw new Error(`${model} has no standard price. Set that first.`)
+        if (price === null || price === 'free') throw new ApiError(0, `${model} has no standard price. Set that first.`)
+        const { [tier]: _, ...others } = price.tiers ?? {}
         const rates = { input, output, ...(cache_read !== undefined && { cache_read }) }
         return callApi('putPrice', {
           model,
           query: { ...query, ...(allow_below_cost === 'true' && { allow_below_cost }) },
-          body: { ...price, tiers: { ...price.tiers, [tier]: rates } },
+          body: { ...price, tiers: change === 'remove' ? others : { ...others, [tier]: rates } },
         })
       }}
       onDone={onDone}

@@ -55,6 +55,7 @@ export function projectYaml(workspace: Workspace, project: Project, keys: readon
     `      - name: ${JSON.stringify(project.name)}`,
     ...(project.models === null ? [] : [`        models: ${JSON.stringify(project.models)}`]),
     ...(Object.keys(project.aliases).length === 0 ? [] : [`        aliases: ${JSON.stringify(project.aliases)}`]),
+    ...(project.exports_content ? ['        exports_content: true'] : []),
     ...limitsLine(project.limits, '        '),
     ...(keys.length === 0 ? [] : ['        keys:', ...keys.map((key) => `          - ${keyYaml(key)}`)]),
   ]
