@@ -21,13 +21,13 @@ import {
 } from '../src/cli/release.ts'
 import { billOfMaterials, licenceTexts } from './bill-of-materials.ts'
 import { compile } from './compile.ts'
+import { lint } from './lint.ts'
 
 const root = join(import.meta.dir, '..')
 const { version } = manifest
 const own = `${process.platform}-${process.arch}`
 /** Bun fetches the runtime of another platform when it compiles for it. */
 const platforms = ['linux-x64', 'linux-arm64', 'darwin-x64', 'darwin-arm64'] as const
-const chart = 'deploy/helm/tollgate'
 
 const say = (line: string): void => void process.stdout.write(`${line}\n`)
 
@@ -54,29 +54,6 @@ async function readSource(): Promise<Source> {
   if ((await run(['git', 'status', '--porcelain', '--untracked-files=no'])) !== '')
     fail('there are changes that are not committed, and a release is made of a commit. Commit or stash them.')
   return { commit, seconds: Number(seconds) }
-}
-
-/** Each linter with what it checks. A finding ends the release. */
-const linters: readonly (readonly string[])[] = [
-  ['hadolint', 'deploy/Dockerfile'],
-  ['helm', 'lint', '--strict', chart],
-  ['kubeconform', '-strict', '-summary', '-ignore-filename-pattern', 'kustomization', 'deploy/kubernetes'],
-]
-
-async function lint(folder: string): Promise<void> {
-  for (const command of linters) {
-    const name = command[0] ?? ''
-    if (Bun.which(name) === null) say(`not checked: ${command.join(' ')} (${name} is not installed)`)
-    else {
-      await run(command)
-      say(`checked: ${command.join(' ')}`)
-    }
-  }
-  if (Bun.which('helm') === null || Bun.which('kubeconform') === null) return
-  const rendered = join(folder, 'rendered.yaml')
-  await Bun.write(rendered, await run(['helm', 'template', 'tollgate', chart]))
-  await run(['kubeconform', '-strict', rendered])
-  rmSync(rendered)
 }
 
 /** The chart as `helm package` makes it, but with the same bytes each time. */
@@ -166,7 +143,7 @@ async function release(folder: string, wanted: readonly string[], key: KeyObject
   if (unknown !== undefined) fail(`there is no program for ${unknown}. Name some of ${platforms.join(', ')}.`)
   rmSync(folder, { recursive: true, force: true })
   mkdirSync(folder, { recursive: true })
-  await lint(folder)
+  await lint(say)
   await packChart(folder, source)
   await packSource(folder)
   const bill = await billOfMaterials(new Date(source.seconds * 1000).toISOString())

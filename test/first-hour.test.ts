@@ -1,5 +1,5 @@
-// The tutorial for new users, docs/first-hour.md: every command on the page runs in a shell, in the order of the page, in a
-// new folder, and prints what the page shows. Only the installation, the provider's server and the port are replaced.
+// The tutorials for new users, docs/five-minutes.md and docs/first-hour.md: every command runs in a shell, in the order of the
+// pages, in a new folder, and prints what the page shows. Only the installation, the provider's server and the port are replaced.
 
 import { afterAll, expect, test } from 'bun:test'
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -10,7 +10,7 @@ import { startUpstream } from './parts/upstream.ts'
 import { answerHello } from './parts/upstream-words.ts'
 
 const root = join(import.meta.dir, '..')
-const page = readFileSync(join(root, 'docs', 'first-hour.md'), 'utf8')
+const pages = ['five-minutes.md', 'first-hour.md'].map((name) => readFileSync(join(root, 'docs', name), 'utf8'))
 const provider = 'https://api.acme.example/v1'
 const gatewayUrl = 'http://127.0.0.1:8080'
 
@@ -84,7 +84,7 @@ async function hasModel(url: string, id: string): Promise<boolean> {
   return data.some((model) => model.id === id)
 }
 
-test('every command of the tutorial prints what the page shows', async () => {
+test('every command of the tutorials prints what their pages show', async () => {
   const env = {
     ...{ PATH: `${makeCommands()}:${process.env.PATH}`, HOME: folder, TOLLGATE_LOG: 'pretty' },
     BUN_CONFIG_MAX_HTTP_REQUESTS: '65000',
@@ -116,7 +116,7 @@ test('every command of the tutorial prints what the page shows', async () => {
     }
   }
 
-  const steps = stepsOf(page)
+  const steps = pages.flatMap(stepsOf)
   expect(steps.length).toBeGreaterThan(15)
   for (const { command, output } of steps) {
     const typed = command.replaceAll(gatewayUrl, url).replaceAll(provider, `${upstream.url}/v1`)

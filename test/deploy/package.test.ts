@@ -136,6 +136,9 @@ test('starts with Node and npm alone, and keeps keys and money through an upgrad
   let before = { nanoDollars: 0, requests: [] as string[] }
   await whileRunning(async (url) => {
     key = readFileSync(join(machine, 'data/first-key'), 'utf8').trim()
+    // Bundled when the first one is opened, from packages that npm has put beside ours.
+    for (const path of ['/', '/docs/five-minutes'])
+      expect([path, (await fetch(url + path)).status]).toEqual([path, 200])
     const { nanoDollars } = await readBooks(url)
     const cost = await call(url, key)
     before = await readBooks(url)

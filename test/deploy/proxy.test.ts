@@ -8,6 +8,7 @@ import { freePort } from '../parts/free-port.ts'
 import { startGateway } from '../parts/gateway.ts'
 import { findPostgresPrograms, sharedPostgres } from '../parts/postgres.ts'
 import { connect } from '../parts/raw-client.ts'
+import { SocketClient } from '../parts/web-socket.ts'
 import { findNginx } from '../replicas/fleet/nginx.ts'
 import { until } from '../replicas/fleet/proof.ts'
 import { ask, createSite, root, type Site } from './site.ts'
@@ -16,6 +17,46 @@ import { ask, createSite, root, type Site } from './site.ts'
 
 const nginx = findNginx()
 const installed = nginx !== undefined && findPostgresPrograms() !== undefined
+/** Debian puts it where only root looks for programs. */
+const haproxy = Bun.which('haproxy', { PATH: `${process.env.PATH}:/usr/sbin` }) ?? undefined
+
+/** Once the proxy is ready: streams and WebSockets pass, and metrics do not. */
+async function expectForwarded(
+  proxy: { readonly exitCode: number | null; readonly stderr: ReadableStream },
+  url: string,
+  key: string,
+): Promise<void> {
+  await until(async () => {
+    if (proxy.exitCode !== null) throw new Error(await new Response(proxy.stderr).text())
+    return await fetch(`${url}/readyz`).then(
+      ({ status }) => status === 200,
+      () => false,
+    )
+  })
+  const streamed = await ask(url, key, 'sandbox/echo')
+  expect([streamed.status, (await fetch(`${url}/metrics`)).status]).toEqual([200, 404])
+  await expectTurns(url, key)
+}
+
+/** Two turns on one connection, of which the second continues the first. */
+async function expectTurns(url: string, key: string): Promise<void> {
+  const client = await SocketClient.open({ url, key })
+  let previous: unknown
+  for (const text of ['first', 'second']) {
+    const input = [{ type: 'message', role: 'user', content: text }]
+    const turn = {
+      model: 'sandbox/echo',
+      store: false,
+      input,
+      ...(previous !== undefined && { previous_response_id: previous }),
+    }
+    const last = (await client.turn(turn)).at(-1) as { type?: string; response?: { id: string } }
+    expect(last.type).toBe('response.completed')
+    expect(JSON.stringify(last.response)).toContain(text)
+    previous = last.response?.id
+  }
+  await client.close()
+}
 
 describe.skipIf(!installed)('behind the proxy of the compose file', () => {
   let site: Site
@@ -116,6 +157,8 @@ describe.skipIf(!installed)('behind the proxy of the compose file', () => {
     expect(reads).toBeGreaterThan(2)
   })
 
+  test('a WebSocket passes', () => expectTurns(url, gateways[0]?.key ?? ''))
+
   test('with one gateway stopped, every call is answered by the other', async () => {
     const [first, second] = gateways
     expect(await first?.stop()).toBe(0)
@@ -146,15 +189,7 @@ describe.skipIf(nginx === undefined)('behind the nginx of the deployment page, i
     const proxy = Bun.spawn([nginx ?? '', '-p', folder, '-c', file], { stdout: 'ignore', stderr: 'pipe' })
     cleanup.defer(() => proxy.kill('SIGKILL'))
     const url = `http://127.0.0.1:${port}`
-    await until(async () => {
-      if (proxy.exitCode !== null) throw new Error(await new Response(proxy.stderr).text())
-      return await fetch(`${url}/readyz`).then(
-        ({ status }) => status === 200,
-        () => false,
-      )
-    })
-    const streamed = await ask(url, gateway.key, 'sandbox/echo')
-    expect([streamed.status, (await fetch(`${url}/metrics`)).status]).toEqual([200, 404])
+    await expectForwarded(proxy, url, gateway.key)
     const connection = await connect(url)
     await connection.send(`POST /v1/messages HTTP/1.1\r\nhost: x\r\ncontent-length: ${34 * 1024 * 1024}\r\n\r\n`)
     const tooLarge = await connection.response()
@@ -182,5 +217,24 @@ describe.skipIf(nginx === undefined)('behind the nginx of the deployment page, i
       return (await fetch(`${url}/v1/models`, { headers })).status
     }
     expect([await from('192.0.2.7'), await from('198.51.100.7')]).toEqual([200, 403])
+  })
+})
+
+describe.skipIf(haproxy === undefined)('behind HAProxy', () => {
+  test('streams and WebSockets pass', async () => {
+    await using cleanup = new AsyncDisposableStack()
+    const gateway = await startGateway()
+    cleanup.defer(() => gateway.stop())
+    const port = freePort()
+    const file = join(cleanup.use(createThrowAwayFolder()).path, 'haproxy.cfg')
+    const page = readFileSync(join(root, 'docs/operate/deploy.md'), 'utf8')
+    const config = (/```haproxy\n(.*?)```/s.exec(page)?.[1] ?? '')
+      .replace(/bind :443 .*/, `bind 127.0.0.1:${port}`)
+      .replace('127.0.0.1:8080', new URL(gateway.url).host)
+    writeFileSync(file, config)
+    const proxy = Bun.spawn([haproxy ?? '', '-db', '-f', file], { stdout: 'ignore', stderr: 'pipe' })
+    cleanup.defer(() => proxy.kill('SIGKILL'))
+    const url = `http://127.0.0.1:${port}`
+    await expectForwarded(proxy, url, gateway.key)
   })
 })
