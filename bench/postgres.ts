@@ -1,5 +1,5 @@
 // The cost of the ledger on PostgreSQL:
-// `bun run bench/postgres.ts [seconds per cell] [ms per round trip] [requests at a time] [rounds]`. One and two processes
+// `bun run bench/postgres.ts [seconds per cell] [ms per round trip] [requests at a time] [rounds]`. One, two and four processes
 // on one hot wallet and on many wallets, against a private server that really syncs: once on the loopback, and once with
 // the delay that a network between two machines has, since the rows that a commit locks stay locked over its round trips.
 // One table for each, medians of rounds in which every cell has a turn.
@@ -38,7 +38,7 @@ interface Cell {
 
 const one = 'one wallet'
 const many = `${manyWallets} wallets`
-const cells: readonly Cell[] = [1, 2].flatMap((processes) => [
+const cells: readonly Cell[] = [1, 2, 4].flatMap((processes) => [
   { name: one, wallets: 1, processes },
   { name: many, wallets: manyWallets, processes },
 ])

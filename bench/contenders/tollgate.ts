@@ -54,7 +54,7 @@ async function start(name: string, setting: Setting, variation: Variation): Prom
   const data = join(setting.folder, `${name}-data`)
   mkdirSync(data, { recursive: true, mode: 0o700 })
   const configPath = join(setting.folder, `${name}.yaml`)
-  writeFileSync(configPath, configuration(setting.upstreamUrl))
+  writeFileSync(configPath, configuration(setting.upstreamUrl) + batchesSection(hasBatches))
   const launched = await launch({
     name,
     folder: setting.folder,
@@ -68,7 +68,6 @@ async function start(name: string, setting: Setting, variation: Variation): Prom
       TOLLGATE_DATA: data,
       TOLLGATE_CONFIG: configPath,
       TOLLGATE_LOG: 'json',
-      TOLLGATE_BATCHES: hasBatches ? 'on' : 'off',
       BUN_CONFIG_MAX_HTTP_REQUESTS: '65000',
     },
   })
@@ -154,6 +153,16 @@ function configuration(upstreamUrl: string): string {
   - { id: fake-messages, dialect: anthropic-messages, base_url: "${upstreamUrl}", api_key: x }
 models:
 ${model('chat')}${model('messages')}${model('responses')}`
+}
+
+function batchesSection(isOn: boolean): string {
+  return `batches: { enabled: ${isOn ? 'on' : 'off'} }\n`
+}
+
+/** Lets a gateway that runs stop its batches, or go on with them. It reads its file within a second. */
+export function switchBatches(folder: string, isOn: boolean): void {
+  const path = join(folder, `${tollgateBatches.name}.yaml`)
+  writeFileSync(path, readFileSync(path, 'utf8').replace(batchesSection(!isOn), batchesSection(isOn)))
 }
 
 async function firstKey(path: string): Promise<string | undefined> {
