@@ -24,3 +24,14 @@ test('a member that a known object suddenly needs is a break, and one of a new o
   const query = 'management GET /api/keys query workspace is required'
   expect(breaks(['management GET /api/keys'], ['management GET /api/keys', query])).toEqual([`asks for more: ${query}`])
 })
+
+test('a member that answers suddenly always have is none, and one that they no longer always have is a break', async () => {
+  const before = await interfaces()
+  const always = 'management Project.name is always given'
+  expect(before).toContain(always)
+  const fewer = before.filter((line) => line !== always)
+  expect(breaks(fewer, before)).toEqual([])
+  expect(breaks(before, fewer)).toEqual([`gone: ${always}`])
+  // Prices are also sent.
+  expect(before).toContain('management Price.input is required')
+})

@@ -35,9 +35,13 @@ interface JsonSchema {
   readonly additionalProperties?: JsonSchema | boolean
 }
 
+/** A member that must be sent, and one that is in every answer: another of the first kind is a break. */
+const needed = 'is required'
+const given = 'is always given'
+
 /** A line for each member, type and word that a schema allows. Schemas with a name have lines of their own. */
-function membersOf(schema: JsonSchema, at: string): string[] {
-  const inner = (each: JsonSchema, name: string) => membersOf(each, `${at}${name}`)
+function membersOf(schema: JsonSchema, at: string, always = needed): string[] {
+  const inner = (each: JsonSchema, name: string) => membersOf(each, `${at}${name}`, always)
   if (schema.$ref !== undefined) return [`${at}: ${schema.$ref.split('/').at(-1)}`]
   const words = [...(schema.enum ?? []), ...('const' in schema ? [schema.const] : [])]
   const types = schema.type === undefined ? [] : [schema.type].flat()
@@ -46,10 +50,27 @@ function membersOf(schema: JsonSchema, at: string): string[] {
     ...words.map((word) => `${at} = ${JSON.stringify(word)}`),
     ...[schema.anyOf, schema.oneOf, schema.allOf].flatMap((some) => (some ?? []).flatMap((each) => inner(each, ''))),
     ...Object.entries(schema.properties ?? {}).flatMap(([name, each]) => inner(each, `.${name}`)),
-    ...(schema.required ?? []).map((name) => `${at}.${name} is required`),
+    ...(schema.required ?? []).map((name) => `${at}.${name} ${always}`),
     ...(schema.items ? inner(schema.items, '[]') : []),
     ...(typeof schema.additionalProperties === 'object' ? inner(schema.additionalProperties, '.*') : []),
   ]
+}
+
+/** The named schemas that these refer to, directly and through others. */
+function namesIn(schemas: readonly JsonSchema[], named: ReadonlyMap<string, JsonSchema>): ReadonlySet<string> {
+  const names = new Set<string>()
+  const visit = (schema: JsonSchema): void => {
+    const name = schema.$ref?.split('/').at(-1)
+    if (name !== undefined && !names.has(name)) {
+      names.add(name)
+      visit(named.get(name) ?? {})
+    }
+    const { additionalProperties: rest, items, anyOf, oneOf, allOf, properties = {} } = schema
+    for (const some of [anyOf, oneOf, allOf, Object.values(properties), items && [items]]) some?.forEach(visit)
+    if (typeof rest === 'object') visit(rest)
+  }
+  schemas.forEach(visit)
+  return names
 }
 
 interface OpenApiOperation {
@@ -65,8 +86,15 @@ function managementApi(): string[] {
     readonly paths: Readonly<Record<string, Readonly<Record<string, OpenApiOperation>>>>
     readonly components: { readonly schemas: Readonly<Record<string, JsonSchema>> }
   }
-  const named = Object.entries(document.components.schemas)
-  const shared = named.flatMap(([name, schema]) => membersOf(schema, `management ${name}`))
+  const named = new Map(Object.entries(document.components.schemas))
+  const all = Object.values(document.paths).flatMap((verbs) => Object.values(verbs))
+  const sent = namesIn(
+    all.flatMap(({ requestBody }) => Object.values(requestBody?.content ?? {}).map(({ schema }) => schema)),
+    named,
+  )
+  const shared = [...named].flatMap(([name, schema]) =>
+    membersOf(schema, `management ${name}`, sent.has(name) ? needed : given),
+  )
   const own = Object.entries(document.paths).flatMap(([path, verbs]) =>
     Object.entries(verbs).flatMap(([verb, { parameters, requestBody, responses }]) => {
       const name = `management ${verb.toUpperCase()} ${path}`
@@ -78,7 +106,7 @@ function managementApi(): string[] {
         name,
         ...parameters.map((each) => `${name} ${each.in} ${each.name}${each.required ? ' is required' : ''}`),
         ...bodies.flatMap(({ schema }) => membersOf(schema, `${name} body`)),
-        ...answers.flatMap(({ status, schema }) => membersOf(schema, `${name} ${status}`)),
+        ...answers.flatMap(({ status, schema }) => membersOf(schema, `${name} ${status}`, given)),
       ]
     }),
   )
