@@ -275,6 +275,8 @@ forEachEngine((engine, storeTest) => {
     expect(await contents(database)).toMatchObject({ requests: '', balances: 'wallet:ws_1 1000' })
     await allowPages(1_000_000)
     await journal.append(many)
+    // Reads wait for the writing thread only so long.
+    await journal.apply()
     expect(await contents(database)).toMatchObject({ balances: 'wallet:ws_1 500', sum: '500 requests, 500 nano' })
   })
 

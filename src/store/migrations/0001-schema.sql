@@ -104,8 +104,6 @@ CREATE TABLE projects (
   created_at BIGINT NOT NULL,
   limits TEXT,
   managed_by TEXT NOT NULL DEFAULT 'api',
-  -- Whether its prompts and answers are sent to the operator's collector, if the operator has set one.
-  exports_content BIGINT NOT NULL DEFAULT 0 CHECK (exports_content IN (0, 1)),
   -- When a project that was used was deleted; its keys are refused from then on. NULL = in use.
   archived_at BIGINT
 );
@@ -358,8 +356,6 @@ CREATE TABLE alert_rules (
   below BIGINT CHECK (below > 0),
   -- JSON array: percent of a spend limit, or of a bill.
   percents TEXT,
-  -- Before a plan's credit expires.
-  days BIGINT CHECK (days BETWEEN 1 AND 366),
   -- The key, project or workspace whose limits are watched; NULL = all of them.
   scope_id TEXT,
   -- JSON arrays: who gets it.
@@ -368,8 +364,7 @@ CREATE TABLE alert_rules (
   webhooks TEXT NOT NULL,
   created_at BIGINT NOT NULL,
   CHECK ((kind = 'balance.low') = (below IS NOT NULL)),
-  CHECK ((kind IN ('limit.reached', 'bill.differs')) = (percents IS NOT NULL)),
-  CHECK ((kind = 'credit.expiring') = (days IS NOT NULL))
+  CHECK ((kind IN ('limit.reached', 'bill.differs')) = (percents IS NOT NULL))
 );
 
 CREATE INDEX alert_rules_by_kind ON alert_rules (kind, workspace_id, id);

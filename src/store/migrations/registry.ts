@@ -2,6 +2,7 @@
 // edited, moved or removed: databases store its checksum.
 
 import schema from './0001-schema.sql' with { type: 'text' }
+import contentAndCredit from './0002-content-and-credit.sql' with { type: 'text' }
 
 export interface Migration {
   /** The file's name without its ending. */
@@ -10,4 +11,7 @@ export interface Migration {
   readonly text: string
 }
 
-export const allMigrations: readonly Migration[] = [{ name: '0001-schema', text: schema }]
+export const allMigrations: readonly Migration[] = [
+  { name: '0001-schema', text: schema },
+  { name: '0002-content-and-credit', text: contentAndCredit },
+]
