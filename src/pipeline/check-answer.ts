@@ -3,7 +3,6 @@
 // the form of the surface, which is also what is kept for retries and later requests. It is charged: the provider bills it.
 
 import type { AssistantBlock } from '../dialects/canonical/conversation.ts'
-import { parseJson } from '../dialects/canonical/json.ts'
 import type { ReplyEvent } from '../dialects/canonical/reply.ts'
 import type { Warning } from '../dialects/canonical/translation.ts'
 import { ReplyBlocks } from '../dialects/reply/blocks.ts'
@@ -66,7 +65,7 @@ export async function checkWhole(
 ): Promise<CheckedAnswer> {
   const json = replyJson(reply.body)
   const events = parserFor(held).whole(new TextEncoder().encode(json))
-  const document = answerDocument(blocksOf(events), [parseJson(json)])
+  const document = answerDocument(blocksOf(events), [json])
   const judged = await judge(deps, held, policies, document)
   const refusing = judged.find(isRefusing)
   const warnings = uncheckedWarnings(judged)
@@ -111,7 +110,7 @@ export class HeldAnswer {
     const parser = parserFor(this.held)
     const events = [...parser.push(whole), ...parser.end()]
     const reader = new SseReader({})
-    const records = [...reader.push(whole), ...reader.end()].map(({ data }) => parseJson(data))
+    const records = [...reader.push(whole), ...reader.end()].map(({ data }) => data)
     const judged = await judge(this.deps, this.held, this.policies, answerDocument(blocksOf(events), records))
     const refusing = judged.find(isRefusing)
     return refusing && this.#blocked(refusing, stream)
@@ -161,11 +160,14 @@ function blocksOf(events: readonly ReplyEvent[]): readonly AssistantBlock[] {
   return blocks.all()
 }
 
-/** A reply that is only a refusal, in the words of the policy. */
+/**
+ * A reply that is only a refusal, in the words of the policy: as text, because many clients show nothing else, and by its end
+ * in the members of the dialect for refusals.
+ */
 function refusalEvents({ message }: Failure, usage: Usage): readonly ReplyEvent[] {
   return [
     { type: 'reply-start', id: undefined, usage },
-    { type: 'block-start', block: { kind: 'refusal' } },
+    { type: 'block-start', block: { kind: 'text' } },
     { type: 'text-delta', text: message },
     { type: 'block-end' },
     { type: 'reply-end', stop: { unified: 'refusal', raw: '', explanation: message, byPolicy: true }, usage },

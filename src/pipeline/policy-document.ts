@@ -12,14 +12,14 @@ import type {
   Tool,
   UserBlock,
 } from '../dialects/canonical/conversation.ts'
-import { isRecord, parseJson } from '../dialects/canonical/json.ts'
+import { parseJson } from '../dialects/canonical/json.ts'
 import type { DialectId } from '../dialects/dialect.ts'
-import { pointerStep } from '../dialects/request/fields.ts'
 import type { SurfaceName } from '../dialects/surface.ts'
 import { Failure, unreachable } from '../kernel/failure.ts'
 import type { Policy } from '../kernel/policy.ts'
-import { utf8Text } from '../wire/bytes.ts'
+import { isText } from '../wire/bytes.ts'
 import type { Admitted } from './stages.ts'
+import { unseenInBody, unseenInRecords } from './unseen-strings.ts'
 
 /** As policies know the surfaces. */
 export const surfaceOf: Readonly<Record<DialectId, SurfaceName>> = {
@@ -42,44 +42,31 @@ export function factsOf({ exchange, caller, envelope, model }: Admitted) {
   }
 }
 
-/** The content of a request. `conversation` or `inputs` is null if the body cannot be read; then all its strings are in `other`. */
+/**
+ * The content of a request. `conversation` or `inputs` is null if the body cannot be read; then all its strings are in
+ * `other`.
+ */
 export function requestDocument({ exchange, content }: Admitted, media: Policy['images']) {
   const { body, envelope } = content.sent
-  const sentBody: unknown = JSON.parse(utf8Text(body, 0, body.length))
   if (envelope.embeddings) {
     const parsed = exchange.surface.embeddings?.parseRequest(content.sent)
     const inputs = parsed && !(parsed instanceof Failure) ? parsed.inputs : null
-    return { inputs, other: unseenStrings(sentBody, inputs, new Set()) }
+    return { inputs, other: unseenInBody(body, { inputs }, new Set()) }
   }
   const parsed = content.parsed()
   const writer = new DocumentWriter(media)
   const conversation = parsed instanceof Failure ? null : writer.conversation(parsed.conversation)
-  return { conversation, other: unseenStrings(sentBody, conversation, writer.mediaStrings) }
+  return { conversation, other: unseenInBody(body, { conversation }, writer.mediaStrings) }
 }
 
 /**
  * The content of an answer in the form of its surface: its blocks, and beside them the strings of its records that are in
- * none. Strings of one place, such as the deltas of a transcript, are joined.
+ * none. `records`: JSON.
  */
-export function answerDocument(blocks: readonly AssistantBlock[], records: readonly unknown[]) {
+export function answerDocument(blocks: readonly AssistantBlock[], records: readonly string[]) {
   const writer = new DocumentWriter('digest')
   const answer = { content: blocks.map((block) => writer.block(block)) }
-  let seen = ''
-  collectStrings(answer, '', (text) => {
-    seen += `${text}\n`
-  })
-  const unseen = new Map<string, string>()
-  // Deltas come in the order of the text, so each is looked for behind the last.
-  let from = 0
-  for (const record of records) {
-    collectStrings(record, '', (text, field, name) => {
-      if (text === '' || formatWords.has(name)) return
-      const after = seen.indexOf(text, from)
-      if (after !== -1) from = after
-      else if (!seen.includes(text)) unseen.set(field, (unseen.get(field) ?? '') + text)
-    })
-  }
-  return { answer, other: [...unseen].map(([field, text]): UnseenString => ({ field, text })) }
+  return { answer, other: unseenInRecords(records, { answer }) }
 }
 
 /** Writes blocks for one policy. */
@@ -138,10 +125,15 @@ export class DocumentWriter {
   #source(source: MediaSource): object {
     if (source.kind === 'url') return { url: source.url }
     const { mediaType, base64 } = source
-    this.mediaStrings.add(base64).add(`data:${mediaType};base64,${base64}`)
-    if (this.media === 'bytes') return { media_type: mediaType, data: base64 }
+    // Decoders disagree about other characters: then it is also listed as it was written.
+    if (/^[A-Za-z0-9+/_-]*={0,2}$/.test(base64)) {
+      this.mediaStrings.add(base64).add(`data:${mediaType};base64,${base64}`)
+    }
     const bytes = Buffer.from(base64, 'base64')
-    return { media_type: mediaType, bytes: bytes.length, sha256: createHash('sha256').update(bytes).digest('hex') }
+    const text = isText(bytes) ? { text: bytes.toString() } : undefined
+    if (this.media === 'bytes') return { media_type: mediaType, data: base64, ...text }
+    const sha256 = createHash('sha256').update(bytes).digest('hex')
+    return { media_type: mediaType, bytes: bytes.length, sha256, ...text }
   }
 }
 
@@ -149,41 +141,4 @@ function toolDocument(tool: Tool): object {
   const { name, description } = tool
   if (tool.kind === 'custom') return { name, description, grammar: tool.grammar && parseJson(tool.grammar) }
   return { name, description, schema: tool.schema && parseJson(tool.schema) }
-}
-
-/** Members whose values are words of the format, which providers check, or the model. */
-const formatWords: ReadonlySet<string> = new Set(['type', 'role', 'model'])
-
-interface UnseenString {
-  /** JSON pointer into the body. */
-  readonly field: string
-  readonly text: string
-}
-
-/** The strings of a body that are not in its document. */
-function unseenStrings(body: unknown, document: unknown, media: ReadonlySet<string>): readonly UnseenString[] {
-  const seen = new Set<string>(media)
-  collectStrings(document, '', (text, _, name) => {
-    seen.add(text)
-    // Some dialects write arguments as an object, others as its text.
-    if (name === 'arguments') collectStrings(parseJson(text), '', (inner) => void seen.add(inner))
-  })
-  const unseen: UnseenString[] = []
-  collectStrings(body, '', (text, field, name) => {
-    if (text === '' || seen.has(text) || formatWords.has(name)) return
-    unseen.push({ field, text })
-  })
-  return unseen
-}
-
-type TakeString = (text: string, field: string, name: string) => void
-
-/** Visits all strings of a value. Bodies are not deep: the reader of envelopes refuses those that are. */
-function collectStrings(value: unknown, field: string, take: TakeString, name = ''): void {
-  if (typeof value === 'string') return take(value, field, name)
-  if (Array.isArray(value)) {
-    for (const [at, each] of value.entries()) collectStrings(each, `${field}/${at}`, take, name)
-  } else if (isRecord(value)) {
-    for (const [key, each] of Object.entries(value)) collectStrings(each, field + pointerStep(key), take, key)
-  }
 }

@@ -219,7 +219,7 @@ class Pump implements AnswerStream, Watched {
     const isJudged = heldAnswer && end.ending !== 'ended by us'
     const blocked = isJudged ? await heldAnswer.check(stream) : undefined
     if (blocked) return await this.#endBlocked(sink, end, blocked)
-    const { unsettled, chargeUsd } = await this.#input.settle(end, stream)
+    const { unsettled, chargeUsd } = await this.#input.settle(end, isJudged ? stream : this.#exported(stream))
     const { surface, record } = this.#held.exchange
     const sent = unsettled ?? (failure && withCost(failure, chargeUsd))
     if (isJudged && !unsettled) void sink.write(heldAnswer.take())
@@ -265,7 +265,12 @@ class Pump implements AnswerStream, Watched {
     const stream = this.#stream
     // A stream is opened by its first content.
     const left = stream ? 'client left after content' : 'client left before content'
-    return this.#input.settle({ ending: stream?.relay.finished ? 'complete' : left }, stream)
+    return this.#input.settle({ ending: stream?.relay.finished ? 'complete' : left }, this.#exported(stream))
+  }
+
+  /** An answer that policies would have judged, and have not, is not exported either. */
+  #exported(stream: OpenStream | undefined): OpenStream | undefined {
+    return this.#heldAnswer && stream ? { ...stream, capture: undefined } : stream
   }
 
   tick(nowMs: number): void {

@@ -22,6 +22,7 @@ import {
 } from './otlp-payload.ts'
 import { encodeTraces } from './otlp-protobuf.ts'
 import { createSendQueue } from './otlp-queue.ts'
+import { redact } from './redact.ts'
 import { hasAnswered, type RequestRecord } from './request-record.ts'
 
 export interface ContentExporterOptions {
@@ -120,7 +121,9 @@ function contentSpan(record: RequestRecord, randomBytes: RandomBytes) {
 }
 
 function contentAttributes(record: RequestRecord): Parameters<typeof attributes>[0] {
-  const { usage, content, caller, charge, session, endUser } = record
+  const { usage, content, caller, charge, endUser } = record
+  // Clients choose it.
+  const session = content && record.session && redact(record.session, content.rules)
   const served = record.attempts.at(-1)
   const upstreamModel = served && hasAnswered(served) ? served.upstreamModel : undefined
   return {

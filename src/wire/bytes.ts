@@ -179,3 +179,14 @@ function characterLength(bytes: Uint8Array, at: number): number {
   }
   return 0
 }
+
+/** By the bytes alone, for data whose label cannot be trusted. Of compressed data every seventh byte is one of these. */
+export function isText(bytes: Uint8Array): boolean {
+  const oddMax = bytes.length / 20
+  let odd = 0
+  for (let at = 0; at < bytes.length && odd <= oddMax; at++) {
+    const byte = bytes[at] as number
+    if (byte < tab || (byte > carriageReturn && byte < space) || byte > 0xf7) odd++
+  }
+  return odd <= oddMax
+}

@@ -21,9 +21,9 @@ const blockedWords = 'The policy `judge` of this gateway blocked the answer. Its
 
 /** How each surface shows that an answer was refused. */
 const refusalForms: Readonly<Record<TestSurface['name'], readonly string[]>> = {
-  chat: ['"finish_reason":"content_filter"', '"refusal":"'],
-  messages: ['"stop_reason":"refusal"'],
-  responses: ['"type":"refusal"', '"status":"completed"'],
+  chat: ['"finish_reason":"content_filter"', `"refusal":"${blockedWords}`, `"content":"${blockedWords}`],
+  messages: ['"stop_reason":"end_turn"', '"stop_details":{"type":"refusal"', `"text":"${blockedWords}`],
+  responses: [`"refusal":"${blockedWords}`, `"text":"${blockedWords}`, '"status":"completed"'],
   gemini: ['"finishReason":"PROHIBITED_CONTENT"'],
 }
 
@@ -139,6 +139,18 @@ forEachEngine((engine) => {
       expect(allowed).not.toContain(blockedWords)
     })
   })
+
+  test.each(Object.keys(faults) as FaultName[])(
+    'the answer is sent if the endpoint of an open policy fails: %s',
+    async (fault) => {
+      for (const stream of both) {
+        const response = await say(chat, `open-${fault}/chat`, 'be kind', { stream })
+        expect(await response.text()).toContain('less answer')
+        const { notes } = await recordOf(response)
+        expect(notes).toEqual([expect.stringContaining('gave no verdict on the answer, so it went on unchecked: it')])
+      }
+    },
+  )
 
   test('the endpoint gets the answer', async () => {
     await (await say(chat, 'judge/chat', 'be kind')).text()

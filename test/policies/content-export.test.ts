@@ -7,7 +7,7 @@ import { type ReadSpan, readSpans } from '../parts/read-otlp.ts'
 import { allSurfaces, chat, inWordsOf, type TestSurface } from '../parts/surfaces.ts'
 import { startUpstream, type Upstream } from '../parts/upstream.ts'
 import { dialectOf, usageIn, wantsStream, wordsOf } from '../parts/upstream-words.ts'
-import { startTenancy, type Tenancy } from '../tenancy/tenancy.ts'
+import { startTenancy, type Tenancy, until } from '../tenancy/tenancy.ts'
 import { dialects } from './policy-gateway.ts'
 
 const both = [false, true]
@@ -52,6 +52,17 @@ async function call(name: string, as: string, surface: TestSurface, members: obj
   return response
 }
 
+/** After the provider's first words, which a policy holds back. */
+async function leave(as: string): Promise<void> {
+  const leaving = new AbortController()
+  const members = { model: 'acme/gemini', stream: true, messages: [{ role: 'user', content: 'please wait' }] }
+  const response = await ask({ url: tenancy.gateway.url, key: as }, chat, members, {}, leaving.signal)
+  answered.set('left', response)
+  leaving.abort()
+  const id = response.headers.get('x-request-id')
+  await until(async () => (await tenancy.api('GET', `/api/requests/${id}`)).status === 200)
+}
+
 const textOf = (received: Upstream) =>
   received.calls
     .map(({ path, headers, body }) => `${path} ${JSON.stringify([...headers])} ${Buffer.from(body)}`)
@@ -69,6 +80,8 @@ beforeAll(async () => {
     const said = { texts: [...leak, `the ${answerWord}`, ' says ', `ada@example.com ${key}`], usage }
     if (!wantsStream(received)) return await reply.json(200, words.whole(said))
     await reply.startStream()
+    if (text.includes('please wait'))
+      return await reply.chunk(words.opening(said) + said.texts.map(words.text).join(''))
     await reply.chunk(words.opening(said) + said.texts.map(words.text).join('') + words.ending(said))
     await reply.finish()
   })
@@ -111,10 +124,12 @@ beforeAll(async () => {
     { model: 'acme/chat', messages: toolTurns, tools },
     {
       traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00',
+      'x-session-id': 'talk of eve@example.com',
     },
   )
   const leak = { model: 'acme/gemini', messages: [{ role: 'user', content: 'please leak' }] }
   for (const stream of both) await call(`blocked ${stream}`, exporting.key, chat, { ...leak, stream })
+  await leave(exporting.key)
   await tenancy.gateway.stop()
   log = JSON.stringify(tenancy.gateway.logged())
   for (const span of content.calls.flatMap(({ body }) => readSpans(body))) {
@@ -204,4 +219,15 @@ test.each(both)('of an answer that a policy blocked only the refusal is exported
   expect(message.finish_reason).toBe('content_filter')
   expect(message.parts[0].content).toContain('The policy `judge` of this gateway blocked the answer')
   expect(JSON.stringify(message)).not.toContain(answerWord)
+})
+
+test('of an answer that no policy has judged nothing is exported', () => {
+  const parts: object[] = []
+  expect(messagesOf('left', 'output.messages')).toEqual([{ role: 'assistant', parts, finish_reason: 'error' }])
+  expect(JSON.stringify(messagesOf('left', 'input.messages'))).toContain('please wait')
+})
+
+test('the session that a client names is redacted', () => {
+  const session = 'talk of [redacted e-mail]'
+  expect(spanOf('tools')?.attributes).toMatchObject({ 'session.id': session, 'gen_ai.conversation.id': session })
 })

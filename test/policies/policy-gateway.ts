@@ -1,12 +1,15 @@
 // A gateway with policies, and their endpoint. What a policy does depends on the prefix of the model: `hang/chat` is judged
-// by an endpoint that never answers.
+// by an endpoint that never answers, and `open-hang/chat` by one whose policy fails open.
 
+import { gzipSync } from 'node:zlib'
 import type { TestSurface } from '../parts/surfaces.ts'
 import { startUpstream, type Upstream, type UpstreamReply } from '../parts/upstream.ts'
 
 export const policySecret = `whsec_${Buffer.alloc(32, 7).toString('base64')}`
 /** The endpoint blocks whatever contains it. */
 export const forbidden = 'sk-live-4242'
+
+const bomb = gzipSync('{"decision":"allow"}'.padEnd(16 * 1024 * 1024))
 
 /** How an endpoint can fail to give a verdict. */
 export const faults = {
@@ -23,6 +26,15 @@ export const faults = {
   short: (reply: UpstreamReply) => reply.write('HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{"decision":"allow"}'),
   huge: (reply: UpstreamReply) => reply.json(200, { decision: 'allow', message: 'x'.repeat(70_000) }),
   garbage: (reply: UpstreamReply) => reply.send(200, {}, 'allow'),
+  html: (reply: UpstreamReply) => reply.send(200, { 'content-type': 'text/html' }, '<p>{"decision":"allow"}</p>'),
+  list: (reply: UpstreamReply) => reply.json(200, [{ decision: 'allow' }]),
+  // Without an end.
+  endless: async (reply: UpstreamReply) => {
+    await reply.write('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n')
+    for (let i = 0; i < 64; i++) await reply.chunk('{"decision":"allow"}'.padEnd(4096))
+  },
+  // 16 MiB, which nobody asked for compressed.
+  bomb: (reply: UpstreamReply) => reply.send(200, { 'content-encoding': 'gzip' }, bomb),
   undecided: (reply: UpstreamReply) => reply.json(200, { decision: 'ALLOW', allow: true }),
 } as const satisfies Readonly<Record<string, (reply: UpstreamReply) => unknown>>
 
@@ -59,11 +71,10 @@ export function policyConfig(upstream: string, endpoint: string, when: 'request'
   const failing = Object.keys(faults)
   const prefixes = ['judge', 'watch', 'open', 'idle', ...failing]
   const price = 'price: { input: "1.00", output: "2.00" }, max_output_tokens: 8000, default_max_tokens: 4096'
-  const models = prefixes.flatMap((prefix) =>
-    names.map(
-      (name) => `  - { id: ${prefix}/${name}, ${price}, routes: [{ provider: ${name}-host, model: up-${name} }] }`,
-    ),
-  )
+  const modelAt = (prefix: string, name: string) =>
+    `  - { id: ${prefix}/${name}, ${price}, routes: [{ provider: ${name}-host, model: up-${name} }] }`
+  const models = prefixes.flatMap((prefix) => names.map((name) => modelAt(prefix, name)))
+  models.push(...failing.map((name) => modelAt(`open-${name}`, 'chat')))
   const policy = (id: string, path: string, more = '') =>
     `  - { id: ${id}, url: "${endpoint}/${path}", secret: "${policySecret}", when: ${when}, models: ["${id}/*"]${more} }`
   return `providers:
@@ -76,5 +87,6 @@ ${policy('judge', 'judge', ', timeout_ms: 10000')}
 ${policy('watch', 'judge', ', mode: watch, timeout_ms: 10000')}
 ${policy('open', 'error', ', on_failure: open, timeout_ms: 10000')}
 ${failing.map((name) => policy(name, name, `, timeout_ms: ${name === 'hang' || name === 'stall' ? 50 : 10000}`)).join('\n')}
+${failing.map((name) => policy(`open-${name}`, name, `, on_failure: open, timeout_ms: ${name === 'hang' || name === 'stall' ? 50 : 10000}`)).join('\n')}
 `
 }

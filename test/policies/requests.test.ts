@@ -324,6 +324,22 @@ forEachEngine((engine) => {
     },
   )
 
+  test.each(Object.keys(faults) as FaultName[])(
+    'goes on if the endpoint of an open policy fails: %s',
+    async (fault) => {
+      for (const stream of both) {
+        const members = {
+          model: `open-${fault}/chat`,
+          stream,
+          messages: [{ role: 'user', content: 'a harmless text' }],
+        }
+        const response = await ask(asked(), chat, members)
+        expect(`${response.status} ${await response.text()}`).toMatch(/^200 .*hel/s)
+        expect(response.headers.get('x-tollgate-warnings')).toBe(`policy_unchecked=open-${fault};field=`)
+      }
+    },
+  )
+
   test('embeddings and token counts are checked too', async () => {
     const blocked = await post(asked(), '/v1/embeddings', { model: 'judge/embed', input: ['fine', forbidden] })
     expect(`${blocked.status} ${await blocked.text()}`).toMatch(/^400 .*POLICY_BLOCKED/)

@@ -230,8 +230,12 @@ const stopReasons: Readonly<Record<StopReason, string>> = {
   pause: 'pause_turn',
 }
 
-/** A match is only reported together with its sequence. */
-function reasonOf({ unified, sequence }: Stop): string {
+/**
+ * A match is only reported together with its sequence. Claude Code 2.1 calls each `refusal` one of Anthropic's safeguards,
+ * hides the text and asks again, so that of a policy is in `stop_details` alone.
+ */
+function reasonOf({ unified, sequence, byPolicy }: Stop): string {
+  if (byPolicy) return stopReasons.end
   return unified === 'stop-sequence' && sequence === undefined ? stopReasons.end : stopReasons[unified]
 }
 

@@ -148,6 +148,8 @@ class ResponsesRenderer extends BlockRenderer {
   protected end(stop: Stop, usage: Usage): string {
     let written = ''
     if (stop.unified === 'refusal' && !this.#hasRefusal) {
+      // In a message of its own: Codex (0.169) does not know the part, and shows nothing of a message that has one.
+      written += this.#endMessage()
       written += this.startBlock({ kind: 'refusal' })
       this.block = { kind: 'refusal' }
       written += this.piece(refusalText(stop))
