@@ -8,11 +8,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { systemClock } from '../src/kernel/clock.ts'
 import { refuseOptions, scriptOptions } from '../test/parts/script-options.ts'
-import { requestBody } from './cells.ts'
 import { type Launched, launch } from './contenders/launch.ts'
 import { startUpstream } from './contenders/start-upstream.ts'
 import { seedLog, type Tenant } from './seed-log.ts'
-import { likelyRange, median, percentile } from './statistics.ts'
+import { likelyRange, median } from './statistics.ts'
+import { type CallTarget, drive, percentileOf, stallSeconds, type Window } from './steady-calls.ts'
 import { UPSTREAM_MODEL } from './upstream-replies.ts'
 
 const kinds = ['alone', 'console', 'exports', 'erasure', 'long prompts', 'all of these'] as const
@@ -26,36 +26,19 @@ const usage = `npm run bench:busy -- [options]
   --only a,b     of: ${kinds.slice(1).join(', ')}`
 
 const model = 'busy/chat'
-const stallSeconds = 0.05
 const dayMs = 86_400_000
 /** The overview asks every 30 s; here more often, so that every window has some of it. */
 const overviewMs = 4_000
 /** Before each window, so that what is measured is a console that is open and not one that is being opened. */
 const settleMs = 500
 const warmupSeconds = 3
-const smallCall = { surface: 'chat', events: 0, paceMs: 0, waitMs: 0, promptBytes: 1024 } as const
 const longPromptBytes = 200_000
 const longPromptsPerSecond = 10
 
-interface Target {
-  readonly url: string
-  readonly key: string
+interface Target extends CallTarget {
   readonly otherKey: string
-  readonly token: string
-  readonly pid: number
   /** Whose log is erased, one in each window that erases. */
   readonly erasable: Tenant[]
-}
-
-interface Window {
-  /** Milliseconds of each call. */
-  readonly taken: readonly number[]
-  readonly cpuPercent: number
-  /** Samples of the event loop that were later than `stallSeconds`. */
-  readonly stalls: number
-  readonly failed: number
-  /** The error of the first of them. */
-  readonly firstFailure: string
 }
 
 interface Plan {
@@ -167,7 +150,7 @@ async function makeTenant(port: number, token: string, at: number): Promise<Tena
 
 async function measure(target: Target, { rate, seconds, rounds, only }: Plan): Promise<readonly Round[]> {
   const measured: Round[] = []
-  await drive(target, rate, warmupSeconds)
+  await drive(target, { model, rate, seconds: warmupSeconds })
   for (let round = 1; round <= rounds; round++) {
     const windows = new Map<Kind, Window>()
     // Whoever goes later meets a longer log; each kind does so in turn.
@@ -176,7 +159,7 @@ async function measure(target: Target, { rate, seconds, rounds, only }: Plan): P
       progress(`round ${round} of ${rounds}: ${kind}`)
       const end = begin(target, kind)
       await Bun.sleep(settleMs)
-      windows.set(kind, await drive(target, rate, seconds))
+      windows.set(kind, await drive(target, { model, rate, seconds }))
       await end()
     }
     measured.push(windows)
@@ -298,54 +281,6 @@ function sendLongPrompts({ url, otherKey }: Target): Ending {
   }
 }
 
-// ── What callers notice ──
-
-/** At fixed times, whether or not earlier ones are answered: a gateway that stalls does not get a pause for it. */
-async function drive({ url, key, token, pid }: Target, rate: number, seconds: number): Promise<Window> {
-  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
-  const body = requestBody(smallCall, model)
-  const taken: number[] = []
-  let failed = 0
-  let firstFailure = ''
-  const call = async (dueAt: number): Promise<void> => {
-    const response = await fetch(`${url}/v1/chat/completions`, { method: 'POST', headers, body })
-    const text = await response.text()
-    if (!response.ok && failed++ === 0) firstFailure = `${response.status} ${text.slice(0, 200)}`
-    taken.push(systemClock.monotonicMs() - dueAt)
-  }
-  const stalls = () => readStalls(url, token)
-  const stallsBefore = await stalls()
-  const cpuBefore = cpuMs(pid)
-  const startAt = systemClock.monotonicMs()
-  const calls: Promise<void>[] = []
-  for (let place = 0; place < rate * seconds; place++) {
-    const dueAt = startAt + (place * 1000) / rate
-    const wait = dueAt - systemClock.monotonicMs()
-    if (wait > 0) await Bun.sleep(wait)
-    calls.push(call(dueAt))
-  }
-  await Promise.all(calls)
-  const cpuPercent = (100 * (cpuMs(pid) - cpuBefore)) / (systemClock.monotonicMs() - startAt)
-  return { taken, cpuPercent, stalls: (await stalls()) - stallsBefore, failed, firstFailure }
-}
-
-async function readStalls(url: string, token: string): Promise<number> {
-  const metrics = await (await fetch(`${url}/metrics`, { headers: { authorization: `Bearer ${token}` } })).text()
-  const value = (rest: string): number => {
-    const line = metrics.split('\n').find((each) => each.startsWith(`tollgate_event_loop_delay_seconds_${rest}`))
-    if (line === undefined) throw new Error('the metrics do not tell the delay of the event loop')
-    return Number(line.split(' ').at(-1))
-  }
-  return value('count') - value(`bucket{le="${stallSeconds}"}`)
-}
-
-/** CPU time of all threads of a process, in user and system mode. */
-function cpuMs(pid: number): number {
-  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
-  // Ticks of a hundredth of a second, as Linux has them everywhere today.
-  return 10 * (Number(fields[11]) + Number(fields[12]))
-}
-
 // ── The report ──
 
 function print(rounds: readonly Round[], { rate, seconds, only }: Plan): number {
@@ -387,13 +322,6 @@ function print(rounds: readonly Round[], { rate, seconds, only }: Plan): number 
   console.log(`Calls that failed: ${failed}${failure === undefined ? '' : ` (${failure})`}`)
   const stalls = all.reduce((sum, window) => sum + window.stalls, 0)
   return stalls === 0 && failed === 0 ? 0 : 1
-}
-
-function percentileOf(windows: readonly Window[], rank: number): number {
-  return percentile(
-    windows.flatMap(({ taken }) => taken),
-    rank,
-  )
 }
 
 /** One line that replaces itself on a terminal; nothing where output is kept. */
