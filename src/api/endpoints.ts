@@ -71,6 +71,8 @@ export const endpoints = {
   getProjectContent: ['GET', '/api/projects/{id}/content', everyone],
   listProjectModels: ['GET', '/api/projects/{id}/models', everyone],
 
+  getSubjectLimits: ['GET', '/api/workspaces/{id}/subject-limits', adminsAndOwners],
+
   createGroup: ['POST', '/api/workspaces/{id}/groups', admins],
   listGroups: ['GET', '/api/workspaces/{id}/groups', admins],
   getGroup: ['GET', '/api/groups/{id}', admins],

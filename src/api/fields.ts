@@ -152,22 +152,20 @@ export const limitsField = z
   .describe('Absent limits are unlimited. The tightest limit of key, project and workspace applies.')
 
 /** In answers. */
+export const spendStateField = z.object({
+  period: z.string().describe('`day`, `week`, `month`, or a rolling window such as `5h`.'),
+  limit: z.string().describe('USD as a decimal string.'),
+  spent: z.string().describe('USD charged so far in this period; running requests are not counted.'),
+  starts_at: z.string().describe('ISO 8601. In the future: the limit does not apply yet.'),
+  resets_at: z
+    .string()
+    .describe('ISO 8601: when the next period begins; of a rolling window, when nothing that counts now will count.'),
+  subject: z.string().optional().describe('Absent = all requests.'),
+  models: z.string().optional().describe('Absent = every model.'),
+})
+
 export const spendField = z
-  .array(
-    z.object({
-      period: z.string().describe('`day`, `week`, `month`, or a rolling window such as `5h`.'),
-      limit: z.string().describe('USD as a decimal string.'),
-      spent: z.string().describe('USD charged so far in this period; running requests are not counted.'),
-      starts_at: z.string().describe('ISO 8601. In the future: the limit does not apply yet.'),
-      resets_at: z
-        .string()
-        .describe(
-          'ISO 8601: when the next period begins; of a rolling window, when nothing that counts now will count.',
-        ),
-      subject: z.string().optional().describe('Absent = all requests.'),
-      models: z.string().optional().describe('Absent = every model.'),
-    }),
-  )
+  .array(spendStateField)
   .describe('The state of its own spend limits, without those of each end user and each person.')
 export const time = z.string().describe('ISO 8601, UTC.')
 export const usd = z.string().describe('USD as a decimal string.')

@@ -14,6 +14,7 @@ import { keyOperations, projectOperations } from './projects.ts'
 import { credentialOperations, providerOperations } from './providers.ts'
 import { requestOperations } from './requests.ts'
 import { signInOperations } from './sign-ins.ts'
+import { subjectLimitOperations } from './subject-limits.ts'
 import { systemOperations } from './system.ts'
 import { walletOperations } from './wallet.ts'
 import { workspaceOperations } from './workspaces.ts'
@@ -24,6 +25,7 @@ const definitions = {
   ...planOperations,
   ...projectOperations,
   ...groupOperations,
+  ...subjectLimitOperations,
   ...keyOperations,
   ...credentialOperations,
   ...providerOperations,

@@ -104,6 +104,43 @@ onSqlite((engine) => {
     expect((await world.run(`requests --key ${id}`)).exit).toBe(0)
   })
 
+  storeTest('limits show --subject shows what one subject has used of each limit', async (world) => {
+    const workspace = await world.management.make('/api/workspaces', { name: 'acme' })
+    expect((await world.run('groups create design')).exit).toBe(0)
+    const limits = [
+      { subject: 'group:design', window: 'month', limit: '8', slow_down: 6 },
+      { subject: 'user', models: '!a/one', window: '5h', limit: '2.5' },
+    ]
+    const set = await world.management.ask('PUT', `/api/workspaces/${workspace.id}/limits`, {
+      body: { spend_limits: limits },
+    })
+    expect(set.status).toBe(200)
+    const [title, head, row] = (await world.run('limits show --subject group:design')).out.split('\n')
+    expect(title).toBe('group:design')
+    expect(head).toMatch(/^LIMIT OF {6}WINDOW {2}SPENT {2}LIMIT {2}USED {2}STATE +AT THE LIMIT +SET IN$/)
+    const atLimit = '6 per minute from 80 %, refused'
+    expect(row).toMatch(new RegExp(`^group:design  month   \\$0.00  \\$8.00   0 %  .+  ${atLimit}  workspace acme$`))
+    expect((await world.run('limits show --subject user:eu_1')).out).toMatch(
+      /\neach user !a\/one {2}5h {6}\$0.00 {2}\$2.50 {3}0 % {2}.+ {2}refused {7}workspace acme\n$/,
+    )
+    expect((await world.run('limits show --subject tag:team=web')).out).toBe(
+      'tag:team=web\nNo spend limit counts it.\n',
+    )
+    expect((await world.json('limits show --subject group:design')).limits).toHaveLength(1)
+    expect(await world.run('limits show --subject group:none')).toMatchObject({
+      exit: 4,
+      err: expect.stringContaining('There is no group none.'),
+    })
+    const wrong = await world.run('limits show --subject ada')
+    expect([wrong.exit, wrong.err]).toEqual([2, expect.stringContaining('must be one of user:ID, tag:team=web')])
+    for (const args of ['limits show', 'limits show acme --subject user:x']) {
+      expect(await world.run(args)).toMatchObject({
+        exit: 2,
+        err: 'tollgate: give a key, project or workspace, or --subject.\nTry: tollgate limits show --help\n',
+      })
+    }
+  })
+
   storeTest('limits set changes only what is given', async (world) => {
     const workspace = await world.management.make('/api/workspaces', { name: 'acme' })
     await world.management.make(`/api/workspaces/${workspace.id}/projects`, { name: 'web' })

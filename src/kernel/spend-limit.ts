@@ -55,6 +55,8 @@ interface SubjectKindRow {
   title(name: string): string
   /** How limits write it, and what that means. */
   readonly forms: readonly SubjectForm[]
+  /** How a question about one of them writes it; undefined = there is only one. */
+  readonly one: string | undefined
 }
 
 const everything: readonly string[] = ['']
@@ -75,6 +77,7 @@ export const subjectKinds = {
     hasEach: true,
     title: () => '',
     forms: [['all', 'all requests']],
+    one: undefined,
   },
   user: {
     names: ({ endUser }) => (endUser === undefined ? [] : [endUser]),
@@ -84,6 +87,7 @@ export const subjectKinds = {
     hasEach: true,
     title: (name) => `End user ${name}`,
     forms: [['user', 'each end user']],
+    one: 'user:ID',
   },
   tag: {
     names: ({ tags }) => tags,
@@ -93,6 +97,7 @@ export const subjectKinds = {
     hasEach: false,
     title: (name) => `The tag ${name}`,
     forms: [['tag:team=web', 'requests with this tag']],
+    one: 'tag:team=web',
   },
   /** All keys and sign-ins of one person. */
   person: {
@@ -106,6 +111,7 @@ export const subjectKinds = {
       ['person', 'each person by their keys and sign-ins'],
       ['person:ADDRESS', 'one of them'],
     ],
+    one: 'person:ADDRESS',
   },
   /** A named set of people and keys. */
   group: {
@@ -116,12 +122,16 @@ export const subjectKinds = {
     hasEach: false,
     title: (name) => `Group "${name}"`,
     forms: [['group:NAME', 'people and keys together']],
+    one: 'group:NAME',
   },
 } as const satisfies Readonly<Record<string, SubjectKindRow>>
 
 export type SubjectKind = keyof typeof subjectKinds
 
 export const subjectForms = Object.values<SubjectKindRow>(subjectKinds).flatMap(({ forms }) => forms)
+
+/** How questions name one subject. */
+export const namedSubjectForms = Object.values<SubjectKindRow>(subjectKinds).flatMap(({ one }) => one ?? [])
 
 /** Kinds whose names are ids in what is stored. */
 export type KindById = {
@@ -138,6 +148,10 @@ export interface Subject {
   readonly name?: string | undefined
 }
 
+export interface NamedSubject extends Subject {
+  readonly name: string
+}
+
 export const wholeSubject: Subject = Object.freeze({ kind: 'all' })
 
 /** `all`, `user`, `tag:team=web`, `group:design`; undefined for text that is none. */
@@ -148,6 +162,14 @@ export function parseSubject(text: string): Subject | undefined {
   const isRight = name === undefined ? row.hasEach : row.isName?.(name) === true
   if (!isRight) return undefined
   return name === undefined ? { kind: kind as SubjectKind } : { kind: kind as SubjectKind, name }
+}
+
+/** One person, group, end user or tag; undefined for text that names none. Limits cannot name all of them. */
+export function parseNamedSubject(text: string): NamedSubject | undefined {
+  const [, kind = '', name] = /^([a-z]+):(.+)$/s.exec(text) ?? []
+  if (name === undefined || !Object.hasOwn(subjectKinds, kind)) return undefined
+  const { one, isName }: SubjectKindRow = subjectKinds[kind as SubjectKind]
+  return one !== undefined && isName?.(name) !== false ? { kind: kind as SubjectKind, name } : undefined
 }
 
 export function subjectText({ kind, name }: Subject): string {

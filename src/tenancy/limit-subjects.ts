@@ -34,11 +34,21 @@ export async function withSubjectIds(
       continue
     }
     const isKnown = has.some(({ subject }) => subject.kind === kind && subject.name === name)
-    const id = isKnown ? name : await kindsById[kind].find(sql, workspaceId, name)
+    const id = isKnown ? name : await findSubjectId(sql, workspaceId, kind, name)
     if (id === undefined) throw noSubject(kind, name)
     found.push({ ...limit, subject: { kind, name: id } })
   }
   return found
+}
+
+/** The id of a person or group; undefined = the workspace has none of that address, name or id. */
+export function findSubjectId(
+  sql: Sql,
+  workspaceId: WorkspaceId,
+  kind: KindById,
+  text: string,
+): Promise<string | undefined> {
+  return kindsById[kind].find(sql, workspaceId, text)
 }
 
 /** The id of a person by address or id, if they have a role in the workspace or are an operator. */

@@ -105,6 +105,18 @@ forEachEngine((engine) => {
     expect((await admittedOf(await keyOf(projectId, ada.id)))[0]).toBe(5)
     expect((await admittedOf(await keyOf(projectId, bob.id)))[0]).toBe(1)
     for (let calls = 0; calls < 7; calls++) expect((await call(key)).status).toBe(200)
+    const spentBy = async ({ email }: { readonly email: string }) => {
+      const { limits } = await tenancy.must(
+        'GET',
+        `/api/workspaces/${workspaceId}/subject-limits?subject=person:${email}`,
+      )
+      return limits.map((limit: { subject: string; spent: string }) => [limit.subject, limit.spent])
+    }
+    expect(await spentBy(ada)).toEqual([['person', '0.00025']])
+    expect(await spentBy(bob)).toEqual([
+      ['person', '0.00005'],
+      [`person:${bob.email}`, '0.00005'],
+    ])
   })
 
   test('a group counts its people and keys together, and overlapping groups count each', async () => {

@@ -9,9 +9,9 @@ import {
   firstTokenText,
   furtherLimits,
   isoTimeOf,
-  limitsOfSubjects,
   runwayText,
   spendRateOf,
+  subjectLimit,
   withBalances,
 } from '../../src/web/pages/console/figures.ts'
 import { paletteEntries } from '../../src/web/pages/console/palette-entries.ts'
@@ -163,10 +163,21 @@ test('further spend limits are listed with their state, by holder, and in the au
     { who: 'the project', limits: { spend_limits: [limit] }, spend: [{ ...state, period: 'day' }, state] },
   ]
   const text = 'group:design acme/* $10.00/5h'
-  const shown = { text, subject: 'group:design', who: 'the project', state }
+  const shown = { text, who: 'the project', state }
   expect(furtherLimits(holders)).toEqual([shown])
-  expect(limitsOfSubjects(holders, ['person', 'group:design'])).toEqual([shown])
-  expect(limitsOfSubjects(holders, ['group:board'])).toEqual([])
+  const place = { kind: 'workspace', id: 'ws_1', name: 'acme' } as const
+  const ofEach = {
+    ...state,
+    subject: 'person',
+    is_of_each: true,
+    set_in: place,
+    slow_down: 6,
+    set_by: 'admin',
+  } as const
+  expect(subjectLimit(ofEach)).toEqual({
+    ...{ who: 'workspace acme', state: ofEach },
+    text: 'each person acme/* $10.00/5h, slowed to 6/min from 80 %, set by an admin',
+  })
   expect(wordsOf('limits.put', { spend_limits: [limit] })).toEqual([text])
 })
 

@@ -2,6 +2,8 @@
 // alone on the standard output, so that `KEY=$(tollgate keys create …)` contains nothing else.
 
 import type { AnswerOf, BodyOf } from '../../api/client.ts'
+import { stateText } from '../../api/spend-state.ts'
+import { namedSubjectForms } from '../../kernel/spend-limit.ts'
 import { type CommandContext, type CommandDefinition, printResult } from '../command.ts'
 import { findHolder, findWorkspace, namesakesIn, noteNamesakes, projectNames, warnIfNoModels } from '../lookup.ts'
 import {
@@ -15,6 +17,7 @@ import {
 } from '../operation-command.ts'
 import { listedBy, usageRefusal } from '../refusal.ts'
 import {
+  type Columns,
   cleanText,
   counted,
   limitOptions,
@@ -22,6 +25,7 @@ import {
   readSpan,
   readTime,
   renderFacts,
+  renderTable,
   shownLimits,
   shownModels,
   shownState,
@@ -468,10 +472,25 @@ const holderArgument = { name: 'KEY|PROJECT|WORKSPACE' } as const
 const limitCommands: readonly CommandDefinition[] = [
   {
     words: ['limits', 'show'],
-    summary: 'shows the limits of a workspace, a project or a key, and how much of its spend limits is used',
-    positionals: [holderArgument],
-    examples: ['tollgate limits show ci', 'tollgate limits show key_…'],
+    summary: 'shows the limits of a workspace, project or key, or of one subject, and how much of them is used',
+    details: `With --subject: every spend limit of the workspace, its projects and its keys that counts this person, group, end user
+or tag, with what it has spent of each. Of a person also those of their groups.`,
+    positionals: [{ ...holderArgument, isOptional: true }],
+    options: {
+      subject: { value: 'SUBJECT', help: namedSubjectForms.join(', ') },
+      workspace: { ...workspaceOption, help: 'with --subject: the workspace' },
+    },
+    examples: [
+      'tollgate limits show ci',
+      'tollgate limits show key_…',
+      'tollgate limits show --subject person:ada@example.com',
+    ],
     async run(context) {
+      const subject = context.text('subject')
+      if ((subject === undefined) === (context.first === '')) {
+        throw usageRefusal('give a key, project or workspace, or --subject.', 'tollgate limits show --help')
+      }
+      if (subject !== undefined) return await showSubject(context, subject)
       const { limits, spend } = await findLimited(context)
       printResult(context, { ...limits, spend }, () => `${shownState({ limits, spend }, context.clock.now())}\n`)
     },
@@ -515,6 +534,42 @@ applies.`,
     },
   },
 ]
+
+async function showSubject(context: CommandContext, subject: string): Promise<void> {
+  const { api, terminal, clock } = context
+  const id = await findWorkspace(api, context.text('workspace'))
+  const call = { id, query: { subject }, typed: { subject: '--subject' } }
+  const shown = await api.call('getSubjectLimits', call)
+  printResult(context, shown, () => {
+    const facts = [shown.role, ...shown.groups.map(({ name }) => `in group ${name}`)].filter((fact) => fact !== null)
+    const head = `${cleanText([shown.subject, ...facts].join(', '))}\n`
+    if (shown.limits.length === 0) return `${head}No spend limit counts it.\n`
+    return head + renderTable(subjectColumns(clock.now()), shown.limits, terminal)
+  })
+}
+
+type SubjectLimit = AnswerOf<'getSubjectLimits'>['limits'][number]
+
+function subjectColumns(now: number): Columns<SubjectLimit> {
+  return [
+    [
+      'LIMIT OF',
+      ({ subject, models, is_of_each }) => [is_of_each ? `each ${subject}` : subject, models].filter(Boolean).join(' '),
+    ],
+    ['WINDOW', ({ period }) => period],
+    ['SPENT', ({ spent }) => `$${spent}`, 'right'],
+    ['LIMIT', ({ limit }) => `$${limit}`, 'right'],
+    ['USED', ({ spent, limit }) => `${Math.round((100 * Number(spent)) / Number(limit))} %`, 'right'],
+    ['STATE', (limit) => stateText(limit, now)],
+    ['AT THE LIMIT', shownAtLimit],
+    ['SET IN', ({ set_in: { kind, name }, set_by }) => `${kind} ${name}${set_by ? ` by an ${set_by}` : ''}`],
+  ]
+}
+
+function shownAtLimit({ then, slow_down }: SubjectLimit): string {
+  const slower = slow_down === undefined ? [] : [`${slow_down} per minute from 80 %`]
+  return [...slower, then === undefined ? 'refused' : `then ${then}`].join(', ')
+}
 
 /** The limits that are given, and how errors name each field. `none` as a value: no such limit. */
 function readLimits(context: CommandContext, takesNone: boolean) {

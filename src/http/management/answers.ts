@@ -14,19 +14,18 @@ import { transferSchema } from '../../api/wallet.ts'
 import { workspaceSchema } from '../../api/workspaces.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import type { WorkspaceId } from '../../kernel/ids.ts'
-import { formatUsd, type Nano, zeroNano } from '../../kernel/money.ts'
-import { minuteAt, rollingMinutes, type SpendLimit, scopeText, subjectText } from '../../kernel/spend-limit.ts'
+import { formatUsd, type Nano } from '../../kernel/money.ts'
+import { scopeText, subjectText } from '../../kernel/spend-limit.ts'
 import { walletOf } from '../../ledger/account.ts'
-import { windowAt, windowEnd, windowStart } from '../../ledger/budget.ts'
 import type { Wallet } from '../../ledger/ledger.ts'
 import type { Transfer } from '../../ledger/transfer.ts'
-import { portionsOf, templateOf } from '../../store/insert-rows.ts'
 import type { Sql } from '../../store/sql.ts'
 import type { KeyInfo } from '../../tenancy/keys.ts'
 import { readLabels } from '../../tenancy/limit-subjects.ts'
 import { type Limits, labelled, limitsFrom, namedSubjects, shownLimits } from '../../tenancy/limits.ts'
 import type { Page, PageQuery } from '../../tenancy/management.ts'
 import type { Project, Workspace } from '../../tenancy/workspaces.ts'
+import { type CountedLimit, readSpent, type Spent, spendStateOf } from './spend-states.ts'
 
 type Camel<Name extends string> = Name extends `${infer Head}_${infer Tail}`
   ? `${Head}${Capitalize<Camel<Tail>>}`
@@ -115,66 +114,35 @@ interface Scope {
   readonly limits: Limits
 }
 
-/** The spend of scopes, by scope and window. */
-type Spent = (scopeId: string, window: string) => Nano
-
 interface SpendFacts {
   readonly spent: Spent
   /** What to call people and groups. */
   readonly labels: ReadonlyMap<string, string>
 }
 
-/** What one counter counts; undefined for a limit of each end user or each person, which has many. */
-function scopeOf(owner: string, { subject: { kind, name }, models }: SpendLimit): string | undefined {
-  if (kind !== 'all' && name === undefined) return undefined
-  return scopeText({ owner, kind, name: name ?? '', models })
+/** Those with one counter: not the limits of each end user or each person. */
+function countedLimits({ id: owner, limits: { spend = [], startsAt } }: Scope): readonly CountedLimit[] {
+  return spend.flatMap((limit) => {
+    const { subject, models } = limit
+    const { kind, name = '' } = subject
+    if (kind !== 'all' && subject.name === undefined) return []
+    return [{ scope: scopeText({ owner, kind, name, models }), limit, startsAt }]
+  })
 }
 
-/** A query for all scopes of a page, and one if people or groups are named. */
+/** For all scopes of a page. */
 async function readSpendFacts(sql: Sql, owners: readonly Scope[], now: number): Promise<SpendFacts> {
-  const scopes = owners.flatMap(({ id, limits }) => (limits.spend ?? []).flatMap((limit) => scopeOf(id, limit) ?? []))
-  const ids = [...new Set(scopes)]
-  if (ids.length === 0) return { spent: () => zeroNano, labels: new Map() }
-  const spent = new Map<string, Nano>()
-  for (const portion of portionsOf(ids)) {
-    const marks = portion.slice(1).fill(', ')
-    const text = ['SELECT scope_id, time_window, spent FROM budgets WHERE scope_id IN (', ...marks, ')']
-    const rows = await sql<{ scope_id: string; time_window: string; spent: bigint }>(templateOf(text), ...portion)
-    for (const row of rows) spent.set(`${row.scope_id} ${row.time_window}`, row.spent as Nano)
-  }
-  for (const { id, limits } of owners) {
-    for (const limit of limits.spend ?? []) {
-      const [scope, span] = [scopeOf(id, limit), rollingMinutes(limit.window)]
-      if (scope === undefined || span === undefined) continue
-      const [row] = await sql<{
-        spent: Nano
-      }>`SELECT COALESCE(CAST(SUM(spent) AS BIGINT), 0) AS spent FROM budget_minutes
-        WHERE scope_id = ${scope} AND time_window = ${limit.window} AND minute >= ${BigInt(minuteAt(now) - span)}`
-      spent.set(`${scope} ${limit.window}`, row?.spent ?? zeroNano)
-    }
-  }
   const named = [...new Set(owners.flatMap(({ limits }) => namedSubjects(limits)))]
-  return {
-    spent: (scopeId, window) => spent.get(`${scopeId} ${window}`) ?? zeroNano,
-    labels: await readLabels(sql, named),
-  }
+  const spent = await readSpent(sql, owners.flatMap(countedLimits), now)
+  return { spent, labels: await readLabels(sql, named) }
 }
 
 /** The state of its spend limits. */
-function spendAnswer({ id, limits }: Scope, now: number, { spent, labels }: SpendFacts) {
-  return (limits.spend ?? []).flatMap((limit) => {
-    const scope = scopeOf(id, limit)
-    if (scope === undefined) return []
-    const { subject, models, window: period, amount } = limit
-    const { startsAt = 0 } = limits
-    const window = windowAt(period, Math.max(now, startsAt), startsAt)
-    const rolling = rollingMinutes(window)
-    const start = rolling === undefined ? windowStart(window) : now - rolling * 60_000
-    const end = windowEnd(window, now)
-    const amounts = { limit: formatUsd(amount), spent: formatUsd(spent(scope, window)) }
+function spendAnswer(scope: Scope, now: number, { spent, labels }: SpendFacts) {
+  return countedLimits(scope).map((counted) => {
+    const { subject } = counted.limit
     const whose = subject.kind === 'all' ? {} : { subject: subjectText(labelled(subject, labels)) }
-    const which = models === undefined ? {} : { models }
-    return [{ period, ...amounts, starts_at: isoTime(start ?? 0), resets_at: isoTime(end ?? 0), ...whose, ...which }]
+    return { ...spendStateOf(counted, now, spent), ...whose }
   })
 }
 

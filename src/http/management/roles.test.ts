@@ -67,6 +67,8 @@ const table: Readonly<Record<OperationName, readonly [Row, Row, Row]>> = {
   listPlans: operators,
   putPlan: operators,
   deletePlan: operators,
+  // The caller asks about themselves.
+  getSubjectLimits: [all(200), all(200), no],
   // The second of the same name in one workspace is refused.
   createGroup: [[201, 400, 404, 404], no, no],
   listGroups: admins(),
@@ -371,7 +373,12 @@ async function callOf(roles: Roles, name: OperationName, column: Column, caller:
     .replace('{list}', 'partners')
     .replace('{plan}', 'pro')
   const isScoped = isScopedByWorkspace(name)
-  const query = isScoped && method === 'GET' ? `?workspace_id=${workspaceId}` : ''
+  const query =
+    name === 'getSubjectLimits'
+      ? `?subject=person:${caller.personId}`
+      : isScoped && method === 'GET'
+        ? `?workspace_id=${workspaceId}`
+        : ''
   const example = 'example' in row ? row.example : {}
   const inBody = {
     ...(createdInWorkspace.has(name) && { workspace_id: workspaceId }),

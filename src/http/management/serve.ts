@@ -37,6 +37,7 @@ import {
   type UntypedCall,
 } from './route.ts'
 import { signInHandlers } from './sign-ins.ts'
+import { subjectLimitHandlers } from './subject-limits.ts'
 import { walletHandlers } from './wallet.ts'
 import { groupHandlers, keyHandlers, limitHandlers, projectHandlers, workspaceHandlers } from './workspaces.ts'
 import { digestOf, runWrite } from './writes.ts'
@@ -206,6 +207,7 @@ export function managementRoutes(deps: RouteDependencies): readonly Route[] {
     ...keyHandlers(deps),
     ...limitHandlers(deps),
     ...groupHandlers(deps),
+    ...subjectLimitHandlers(deps),
     ...providerHandlers(deps),
     ...batchHandlers(deps),
     ...billHandlers(deps),

@@ -155,14 +155,16 @@ export function furtherLimits(holders: readonly LimitHolder[]) {
         (each) =>
           each.period === window && (each.subject ?? 'all') === subject && each.models === (models ?? undefined),
       )
-      return { text: furtherText(limit), subject, who, state }
+      return { text: furtherText(limit), who, state }
     }),
   )
 }
 
-/** Those that name one of these subjects. */
-export function limitsOfSubjects(holders: readonly LimitHolder[], subjects: readonly string[]) {
-  return furtherLimits(holders).filter(({ subject }) => subjects.includes(subject))
+/** A limit of one person or group, with what they have spent of it. */
+export function subjectLimit(state: AnswerOf<'getSubjectLimits'>['limits'][number]) {
+  const { set_in, period, subject, is_of_each } = state
+  const text = furtherText({ ...state, window: period, subject: is_of_each ? `each ${subject}` : subject })
+  return { text, who: `${set_in.kind} ${set_in.name}`, state }
 }
 
 export interface LimitHolder {

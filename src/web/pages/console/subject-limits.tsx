@@ -3,41 +3,31 @@
 // each is used; and the groups of a workspace, which limits name.
 
 import type { ConsoleData } from '../../page-data.ts'
-import { callForAll, type ItemOf } from '../api.ts'
+import { type AnswerOf, callApi, type ItemOf } from '../api.ts'
 import { Facts } from '../components.tsx'
 import { useQuery } from '../hooks.ts'
 import { type Column, DataTable } from '../table.tsx'
 import { Card, DetailHead, emptyState, QueryView, Section } from './components.tsx'
 import { useWorkspaces } from './context.tsx'
-import { type LimitHolder, limitsOfSubjects } from './figures.ts'
+import { subjectLimit } from './figures.ts'
 import { SpendLimitList } from './limits.tsx'
 import { useConsolePath, useTitle } from './navigation.ts'
-import { readProjectsOf } from './workspace-data.ts'
 
-type Member = ItemOf<'listMembers'>
 type Group = ItemOf<'listGroups'>
 
 interface SubjectData {
-  readonly member: Member | undefined
-  /** The group itself, or those of the person. */
-  readonly groups: readonly Group[]
-  readonly holders: readonly LimitHolder[]
+  readonly state: AnswerOf<'getSubjectLimits'>
+  /** undefined = it is a person. */
+  readonly group: Group | undefined
 }
 
 async function readSubject(id: string, workspaceId: string): Promise<SubjectData> {
-  const [members, all, { workspaces, projects }] = await Promise.all([
-    callForAll('listMembers', { query: { workspace_id: workspaceId } }),
-    callForAll('listGroups', { id: workspaceId }),
-    readProjectsOf(workspaceId),
+  const isGroup = id.startsWith('grp_')
+  const [state, group] = await Promise.all([
+    callApi('getSubjectLimits', { id: workspaceId, query: { subject: `${isGroup ? 'group' : 'person'}:${id}` } }),
+    isGroup ? callApi('getGroup', { id }) : undefined,
   ])
-  return {
-    member: members.find((each) => each.person_id === id),
-    groups: all.filter((group) => group.id === id || group.members.some((member) => member.id === id)),
-    holders: [
-      ...workspaces.map(({ name, limits, spend }) => ({ who: `workspace ${name}`, limits, spend })),
-      ...projects.map(({ name, limits, spend }) => ({ who: `project ${name}`, limits, spend })),
-    ],
-  }
+  return { state, group }
 }
 
 /** `subject`: `per_…` or `grp_…`. */
@@ -46,49 +36,42 @@ export function SubjectView({ subject: id }: ConsoleData) {
   const query = useQuery(current && `limits of ${id}`, () => readSubject(id, current?.id ?? ''))
   return (
     <QueryView what="the limits" query={query}>
-      {(data) => <SubjectLimits id={id} {...data} />}
+      {(data) => <SubjectLimits {...data} />}
     </QueryView>
   )
 }
 
-function SubjectLimits({ id, member, groups, holders }: SubjectData & { readonly id: string }) {
+function SubjectLimits({ state: { subject, role, groups, limits }, group }: SubjectData) {
   const to = useConsolePath()
-  const group = groups.find((each) => each.id === id)
-  const title = group?.name ?? member?.email ?? id
+  const title = subject.slice(subject.indexOf(':') + 1)
   useTitle(title)
-  const own = limitsOfSubjects(holders, group ? [`group:${group.name}`] : ['person', `person:${member?.email}`])
-  const throughGroups = group
-    ? []
-    : limitsOfSubjects(
-        holders,
-        groups.map(({ name }) => `group:${name}`),
-      )
+  const own = limits.filter((limit) => limit.group === undefined)
+  const throughGroups = limits.filter((limit) => limit.group !== undefined)
   const names = (list: readonly { readonly name: string }[]) => list.map(({ name }) => name).join(', ') || 'none'
   return (
     <>
       <DetailHead trail={[['People', to('people')]]} title={title} />
-      {!group && !member && <p>Nobody and no group with this id is in this workspace.</p>}
       <Facts
         facts={
           group
             ? [['Members', names(group.members)]]
             : [
-                ['Role', member?.role ?? 'none'],
+                ['Role', role ?? 'none'],
                 ['Groups', names(groups)],
               ]
         }
       />
       <Card title="Spend limits">
-        <SpendLimitList limits={own} />
+        <SpendLimitList limits={own.map(subjectLimit)} />
         <p class="hint">
           {group
             ? 'What its people and keys spend is counted together.'
-            : 'What all keys and signed-in devices of the person spend is counted together. A limit of each person shows no amounts here.'}
+            : 'What all keys and signed-in devices of the person spend is counted together.'}
         </p>
       </Card>
       {!group && (
         <Card title="Limits of their groups">
-          <SpendLimitList limits={throughGroups} />
+          <SpendLimitList limits={throughGroups.map(subjectLimit)} />
         </Card>
       )}
     </>
