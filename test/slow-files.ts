@@ -134,7 +134,7 @@ export const slowFiles: Readonly<Record<string, number>> = {
   'test/prices/price-calls.test.ts': 13,
   'test/prices/price-lists.test.ts': 13,
   'test/tenancy/attribution.test.ts': 13,
-  'test/reconcile/reconcile.test.ts': 12,
+  'test/reconcile/reconcile.test.ts': 14,
   'test/money/failed-cost.test.ts': 12,
   'test/secrets-rotation.test.ts': 12,
   'test/tenancy/concurrent-apply.test.ts': 12,

@@ -5,6 +5,9 @@ import { isoTime } from '../kernel/clock.ts'
 
 export const dayMs = 86_400_000
 
+/** How long a request takes at most: a route's `total_ms` can be a day. Its calls begin, and its charge is made, by then. */
+export const requestMaxMs = dayMs + 3_600_000
+
 /** One line. Quantity and amount may come from different reports, and then are different lines. */
 export interface BillLine {
   /** When the UTC day begins. */

@@ -168,6 +168,16 @@ const bucketSide = (bucket: string): 'input' | 'output' | undefined => {
   return tokenBuckets.find((info) => info.bucket === bucket)?.side
 }
 
+/** How many tokens one cause can explain at most, by side, and its requests. */
+interface Room {
+  readonly cause: BillCause
+  /** Billed more, and billed less, than recorded. */
+  readonly more: Record<'input' | 'output', bigint>
+  readonly less: Record<'input' | 'output', bigint>
+  readonly requests: ReadonlySet<RequestId>
+  readonly detail?: string | undefined
+}
+
 /** At least as long as the first step of a hold. */
 const answerMin = 4096
 
@@ -344,25 +354,29 @@ class ModelDay {
    */
   #explainWithin(suspects: readonly Suspect[]): void {
     const answerMax = BigInt(Math.max(answerMin, this.recordedModel?.outputMax ?? 0))
-    const rooms = (['cut_answer', 'estimated_usage', 'failed_attempt'] as const).flatMap((cause) => {
-      const found = suspects.filter((suspect) => suspect.cause === cause)
-      if (found.length === 0) return []
-      const [input, output] = [sumBy(found, (each) => each.input), sumBy(found, (each) => each.output)]
-      const longest = answerMax * BigInt(found.length)
-      // A failed attempt is no part of what was recorded, so it cannot have been recorded too high.
-      const less = cause === 'failed_attempt' ? { input: 0n, output: 0n } : { input, output }
-      return { cause, more: { input, output: cause === 'estimated_usage' ? output : longest }, less, found }
-    })
+    const rooms: Room[] = (['cut_answer', 'estimated_usage', 'failed_attempt'] as const).flatMap(
+      (cause): readonly Room[] => {
+        const found = suspects.filter((suspect) => suspect.cause === cause)
+        if (found.length === 0) return []
+        const [input, output] = [sumBy(found, (each) => each.input), sumBy(found, (each) => each.output)]
+        const longest = answerMax * BigInt(found.length)
+        // A failed attempt is no part of what was recorded, so it cannot have been recorded too high.
+        const less = cause === 'failed_attempt' ? { input: 0n, output: 0n } : { input, output }
+        const more = { input, output: cause === 'estimated_usage' ? output : longest }
+        return [{ cause, more, less, requests: new Set(found.map(({ id }) => id)) }]
+      },
+    )
+    rooms.push(...this.#outsideRoom(suspects))
     for (const [bucket, { residual }] of this.cells) {
       const side = bucketSide(bucket)
       if (!side || residual === 0n) continue
-      const roomOf = ({ more, less }: (typeof rooms)[number]) => (residual > 0n ? more : less)
+      const roomOf = ({ more, less }: Room) => (residual > 0n ? more : less)
       const total = sumBy(rooms, (room) => roomOf(room)[side])
       if (total === 0n) continue
       const wanted = within(size(residual), 0n, total)
       let given = 0n
       let roomsBefore = 0n
-      const used: [(typeof rooms)[number], bigint][] = []
+      const used: [Room, bigint][] = []
       for (const room of rooms) {
         // Shares of what is added up so far, so that they add up to the whole.
         roomsBefore += roomOf(room)[side]
@@ -370,30 +384,67 @@ class ModelDay {
         if (share === 0n) continue
         given += share
         used.push([room, share])
-        const requests = new Set(room.found.map(({ id }) => id))
-        this.#take(bucket, residual > 0n ? share : -share, room.cause, requests)
+        this.#take(bucket, residual > 0n ? share : -share, room.cause, room.requests, room.detail)
       }
       for (const [room, share] of used) roomOf(room)[side] -= share
     }
   }
 
+  /** Requests that the bill counts and nobody recorded are about as long as the others of the day. */
+  #outsideRoom(suspects: readonly Suspect[]): readonly Room[] {
+    const count = this.#requestsOutside(suspects)
+    const recorded = this.recordedModel?.requests ?? 0n
+    if (count === undefined || recorded === 0n) return []
+    const more = { input: 0n, output: 0n }
+    for (const [bucket, { recordedQuantity }] of this.cells) {
+      const side = bucketSide(bucket)
+      if (side) more[side] += (recordedQuantity * count) / recorded
+    }
+    const detail = this.#outsideText(suspects)
+    return [{ cause: 'outside', more, less: { input: 0n, output: 0n }, requests: new Set(), detail }]
+  }
+
   /** More requests there than here, or a model that nobody asked us for. Without a count of requests: nothing else fits. */
   #explainOutside(suspects: readonly Suspect[]): void {
-    const ours = (this.recordedModel?.requests ?? 0n) + this.#movedRequests
-    const failed = BigInt(suspects.filter(({ cause }) => cause === 'failed_attempt').length)
-    const isMore = this.#billedRequests === undefined ? suspects.length === 0 : this.#billedRequests > ours + failed
-    if (ours > 0n && !isMore) return
+    const isMore =
+      this.#billedRequests === undefined ? suspects.length === 0 : this.#requestsOutside(suspects) !== undefined
+    if (this.#ours > 0n && !isMore) return
+    const detail = this.#outsideText(suspects)
     for (const [bucket, { residual }] of this.cells) {
-      if (residual > 0n) this.#take(bucket, residual, 'outside', new Set())
+      if (residual > 0n) this.#take(bucket, residual, 'outside', new Set(), detail)
     }
   }
 
-  #take(bucket: string, quantity: bigint, cause: BillCause, requests: ReadonlySet<RequestId>): void {
+  /** By the provider's way to count days. */
+  get #ours(): bigint {
+    return (this.recordedModel?.requests ?? 0n) + this.#movedRequests
+  }
+
+  /** How many more requests the bill counts than answers and failed attempts were recorded; undefined = none, or no count. */
+  #requestsOutside(suspects: readonly Suspect[]): bigint | undefined {
+    const failed = BigInt(suspects.filter(({ cause }) => cause === 'failed_attempt').length)
+    const count = (this.#billedRequests ?? 0n) - this.#ours - failed
+    return count > 0n ? count : undefined
+  }
+
+  #outsideText(suspects: readonly Suspect[]): string | undefined {
+    const count = this.#requestsOutside(suspects)
+    if (count === undefined) return undefined
+    return `${count} request${count === 1n ? '' : 's'} more than were recorded`
+  }
+
+  #take(
+    bucket: string,
+    quantity: bigint,
+    cause: BillCause,
+    requests: ReadonlySet<RequestId>,
+    detail?: string | undefined,
+  ): void {
     const cell = this.#cellOf(bucket)
     // Differences of values, so that the parts add up in spite of rounding.
     const pico = this.valueOf(bucket, cell.residual) - this.valueOf(bucket, cell.residual - quantity)
     cell.residual -= quantity
-    this.#explain(cause, pico, quantity, requests)
+    this.#explain(cause, pico, quantity, requests, detail)
   }
 
   // ── Prices ──
@@ -543,10 +594,11 @@ class ModelDay {
   ): void {
     const at = this.parts.findIndex((part) => part.cause === cause)
     const before = this.parts[at]
+    const details = new Set([before?.detail, detail].filter((each) => each !== undefined))
     const part = {
       ...{ model: this.model, cause, pico: pico + (before?.pico ?? 0n), quantity: quantity + (before?.quantity ?? 0n) },
       requests: before ? before.requests.union(requests) : requests,
-      ...((before?.detail ?? detail) !== undefined && { detail: [before?.detail, detail].filter(Boolean).join('; ') }),
+      ...(details.size > 0 && { detail: [...details].join('; ') }),
     }
     if (at < 0) this.parts.push(part)
     else this.parts[at] = part

@@ -12,7 +12,7 @@ import { timeToSql } from '../store/sql.ts'
 import { type LogDatabase, readPortions } from '../telemetry/read-log.ts'
 import type { Details } from '../telemetry/request-record.ts'
 import { csvLine } from '../wire/csv.ts'
-import { type DayRange, dayMs } from './bill.ts'
+import { type DayRange, dayMs, requestMaxMs } from './bill.ts'
 
 export interface FocusQuery extends DayRange {
   /** What workspaces paid, or what providers probably bill the operator. */
@@ -70,8 +70,6 @@ interface ArchivedRow {
   readonly usage: string | null
 }
 
-/** A charge is made when its answer ends, and an answer that takes longer than this is not expected. */
-const requestMaxMs = 3_600_000
 const archivedPortion = 2_000n
 
 /** Yields the text in pieces. */

@@ -10,7 +10,7 @@ import { type Bucket, type Tier, totalInputTokens, type Usage } from '../kernel/
 import type { Database } from '../store/database.ts'
 import { type LogDatabase, readPortions } from '../telemetry/read-log.ts'
 import type { AttemptRecord, Details } from '../telemetry/request-record.ts'
-import { type DayRange, dayMs } from './bill.ts'
+import { type DayRange, dayMs, requestMaxMs } from './bill.ts'
 
 export interface Amount {
   quantity: bigint
@@ -75,8 +75,6 @@ export interface Recorded {
 
 /** How far a provider's clock, or the moment by which it counts, may be off. */
 const edgeMs = 10 * 60_000
-/** A call that began a day before its request is not expected, and one that began within the hour is. */
-const requestMaxMs = 3_600_000
 const providerPattern = /^[a-z0-9][a-z0-9._-]*$/i
 
 interface Row {

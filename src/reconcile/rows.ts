@@ -116,7 +116,8 @@ export async function storeComparison(
     })),
   )
   const causes = parts
-    .filter(({ pico, quantity }) => pico !== 0n || quantity !== 0n)
+    // Reports that add up floats are off by less than a nano-dollar.
+    .filter(({ pico, quantity }) => nanoOf(pico) !== 0n || quantity !== 0n)
     .sort((a, b) => Number(size(b.pico) - size(a.pico)))
     .map(({ model, cause, pico, quantity, requests, foreignKey, detail }, place) => ({
       ...{ provider, day: timeToSql(day), place: BigInt(place), model, cause, amount: nanoOf(pico), quantity },

@@ -3,6 +3,7 @@
 
 import { type BillSource, billFileFormats } from '../kernel/bill.ts'
 import type { Clock } from '../kernel/clock.ts'
+import { firstIdAt } from '../kernel/ids.ts'
 import type { Secret } from '../kernel/secret.ts'
 import { yieldToEventLoop } from '../kernel/timers.ts'
 import type { Database } from '../store/database.ts'
@@ -51,51 +52,85 @@ export async function reconcile(
   const done = { compared: 0, missing: 0 }
   let fault: string | undefined
   try {
-    const oldest = await oldestRequest(database)
-    // Without requests there is nothing to compare with.
-    const from = Math.max(range.from, oldest === undefined ? range.to : oldest - (oldest % dayMs))
-    for (let start = from; start < range.to; start += daysAtOnce * dayMs) {
-      const part = await reconcilePart(deps, source, {
-        from: start,
-        to: Math.min(range.to, start + daysAtOnce * dayMs),
-      })
-      done.compared += part.compared
-      done.missing += part.missing
+    const parts: Part[] = []
+    try {
+      for (const part of await partsOf(database, range)) parts.push(await readPart(deps, source, part))
+    } catch (error) {
+      if (!(error instanceof BillFault)) throw error
+      fault = error.message
+    }
+    // After all bills were read: the last day of a part is compared with the first one of the next part.
+    for (const part of parts) {
+      await comparePart(deps, source, part)
+      done.compared += part.known.length
+      done.missing += part.missing.size
       await yieldToEventLoop()
     }
-  } catch (error) {
-    if (!(error instanceof BillFault)) throw error
-    fault = error.message
   } finally {
     await endRun(database, provider, clock.now(), fault)
   }
   return { provider, ...done, fault }
 }
 
-async function reconcilePart(deps: ReconcileDependencies, source: ConfiguredBill, range: DayRange) {
-  const { database, clock } = deps
-  const { provider, keys } = source
+/** Without requests there is nothing to compare with, and with a part of a day's requests nothing that is true. */
+async function partsOf(database: Database, range: DayRange): Promise<readonly DayRange[]> {
+  const oldest = await oldestRequest(database)
+  if (oldest === undefined) return []
+  const day = oldest - (oldest % dayMs)
+  const from = Math.max(range.from, (await isCut(database, day)) ? day + dayMs : day)
+  const starts = daysOf({ from, to: range.to }).filter((_, at) => at % daysAtOnce === 0)
+  return starts.map((start) => ({ from: start, to: Math.min(range.to, start + daysAtOnce * dayMs) }))
+}
+
+/** The retention deletes by the millisecond, and archives charges. */
+async function isCut({ sql }: Database, day: number): Promise<boolean> {
+  const found = await sql`SELECT id FROM archived_charges
+    WHERE id >= ${firstIdAt(day)} AND id < ${firstIdAt(day + dayMs)} LIMIT 1`
+  return found.length > 0
+}
+
+/** The days of one report, of which the bill is stored. */
+interface Part {
+  readonly range: DayRange
+  readonly known: readonly number[]
+  /** Why the report does not have a day. */
+  readonly missing: ReadonlyMap<number, string>
+}
+
+async function readPart(deps: ReconcileDependencies, source: ConfiguredBill, range: DayRange): Promise<Part> {
+  const report = await readReport(deps, source, range)
+  const days = daysOf(range)
+  const missing = new Map(
+    days.flatMap((day) => {
+      const reason = report.missing(day)
+      return reason === undefined ? [] : [[day, reason] as const]
+    }),
+  )
+  const known = days.filter((day) => !missing.has(day))
+  await deps.database.transaction((sql) => storeBill(sql, source.provider, { days: known, lines: report.lines }))
+  return { range, known, missing }
+}
+
+async function comparePart(
+  { database, clock }: ReconcileDependencies,
+  { provider, keys }: ConfiguredBill,
+  { range, known, missing }: Part,
+): Promise<void> {
   // With a day on each side, where requests around midnight may be.
   const around = { from: range.from - dayMs, to: range.to + dayMs }
   const recorded = await readRecorded(database, provider, around)
-  const report = await readReport(deps, source, range, recorded)
-  const days = daysOf(range)
-  const known = days.filter((day) => report.missing(day) === undefined)
-  await database.transaction((sql) => storeBill(sql, provider, { days: known, lines: report.lines }))
   const stored = await readBill(database, provider, around)
   const billed = new Set(stored.map(({ day }) => day))
+  const days = daysOf(range)
   const comparable = daysOf(around).filter((day) => known.includes(day) || (billed.has(day) && !days.includes(day)))
-  const compared = compareBill(stored, recorded, { days: comparable, keys })
-  for (const each of compared) {
+  for (const each of compareBill(stored, recorded, { days: comparable, keys })) {
     // The day on each side is compared by the run that reads it, with its own neighbours.
     if (!days.includes(each.day)) continue
     await database.transaction((sql) => storeComparison(sql, provider, each, clock.now()))
   }
-  const missing = days.filter((day) => !known.includes(day))
   await database.transaction(async (sql) => {
-    for (const day of missing) await storeMissing(sql, provider, day, report.missing(day) ?? '', clock.now())
+    for (const [day, reason] of missing) await storeMissing(sql, provider, day, reason, clock.now())
   })
-  return { compared: known.length, missing: missing.length }
 }
 
 const defaultUrls = {
@@ -106,13 +141,12 @@ const defaultUrls = {
 }
 
 async function readReport(
-  { clock, pause = (milliseconds) => Bun.sleep(milliseconds) }: ReconcileDependencies,
+  { database, clock, pause = (milliseconds) => Bun.sleep(milliseconds) }: ReconcileDependencies,
   source: ConfiguredBill,
   range: DayRange,
-  recorded: Recorded,
 ): Promise<BillReport> {
   const { provider, format, adminKey, baseUrl, path, models } = source
-  if (format === 'replies') return saidInReplies(recorded, range)
+  if (format === 'replies') return saidInReplies(await readRecorded(database, provider, range), range)
   if (billFileFormats.has(format)) {
     const file = { provider, path: path ?? '', models }
     return format === 'csv' ? readCsvBill(file, range) : readFocusBill(file, range)

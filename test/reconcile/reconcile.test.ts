@@ -105,6 +105,24 @@ forEachEngine((_, storeTest) => {
   }
 })
 
+forEachEngine((_, storeTest) => {
+  storeTest(
+    'more requests than were recorded are named, even where cut answers could explain their tokens',
+    async ({ database }) => {
+      const disturbances = ['cut_answer', 'outside'] as const
+      const traffic = await writeTraffic(database, { days, requests: 4_800, oneOf: 20, disturbances })
+      using bills = startFakeBills(traffic.counted)
+      await reconcile(deps(database), sourceOf(bills, 'openrouter', undefined), range)
+      await expectExplained(database, traffic, disturbances)
+      const outside = (await listReconciliationCauses(database.sql, range)).filter(({ cause }) => cause === 'outside')
+      expect(outside.map(({ day, model, detail }) => [(day - firstDay) / dayMs, model, detail])).toEqual([
+        [0, 'small-1', '5 requests more than were recorded'],
+        [6, 'small-1', '5 requests more than were recorded'],
+      ])
+    },
+  )
+})
+
 async function expectExplained(database: Database, { planted }: Traffic, planned: readonly BillCause[]): Promise<void> {
   const causes = await listReconciliationCauses(database.sql, range)
   for (const cause of planned) {
