@@ -190,7 +190,7 @@ async function askByFetch({ url, method = 'GET', headers, body }: IssuerRequest)
 }
 
 /** `fetch` would use the proxy of the environment, which does not know this machine's identity. */
-function askDirectly({ url, method = 'GET', headers = {} }: IssuerRequest): Promise<IssuerAnswer> {
+async function askDirectly({ url, method = 'GET', headers = {} }: IssuerRequest): Promise<IssuerAnswer> {
   const { promise, resolve, reject } = Promise.withResolvers<IssuerAnswer>()
   const send = url.startsWith('https:') ? https.request : http.request
   const request = send(url, { method, headers: { ...headers }, signal: AbortSignal.timeout(localMs) }, (response) => {
@@ -205,5 +205,5 @@ function askDirectly({ url, method = 'GET', headers = {} }: IssuerRequest): Prom
   })
   request.on('error', reject)
   request.end()
-  return promise
+  return await promise
 }

@@ -274,6 +274,48 @@ describe('when an identity cannot be had', () => {
     expect(asked).toHaveLength(1)
   })
 
+  const page = '<!doctype html>\n<html>\n<title>Sign in to this network</title>\n</html>\n'
+  const clouds = [
+    ['aws', instance, 'aws'],
+    ['google', { GCE_METADATA_HOST: base.slice('http://'.length) }, 'google'],
+    ['azure', { AZURE_POD_IDENTITY_AUTHORITY_HOST: base }, 'azure'],
+  ] as const
+
+  test.each(clouds)('an answer that is a page of another server is no identity, %s', async (cloud, settings, place) => {
+    answer = () => new Response(page, { headers: { 'content-type': 'text/html' } })
+    const error = await fetchFrom(cloud, settings, place).catch((thrown: unknown) => thrown)
+    expect([isBadCredential(error), isUnreachable(error)]).toEqual([false, true])
+    expect(String(error)).not.toContain('<')
+  })
+
+  test.each(clouds)('an answer that stops in its middle is given up, %s', async (cloud, settings, place) => {
+    const gate = Promise.withResolvers<void>()
+    answer = () =>
+      new Response(
+        new ReadableStream({
+          async start(controller) {
+            controller.enqueue(new TextEncoder().encode('{"access_token":"'))
+            await gate.promise
+            controller.close()
+          },
+        }),
+      )
+    const error = await fetchFrom(cloud, settings, place).catch((thrown: unknown) => thrown)
+    gate.resolve()
+    expect(isUnreachable(error)).toBe(true)
+    expect(String(error)).toContain('does not answer')
+  })
+
+  test.each([
+    ['aws', { AWS_EC2_METADATA_SERVICE_ENDPOINT: 'metadata here' }],
+    ['google', { GCE_METADATA_HOST: 'metadata here' }],
+    ['azure', { AZURE_POD_IDENTITY_AUTHORITY_HOST: 'metadata here' }],
+  ] as const)('an address that is none is named, %s', async (cloud, settings) => {
+    const error = await fetchFrom(cloud, settings, cloud).catch((thrown: unknown) => thrown)
+    expect(isBadCredential(error)).toBe(true)
+    expect(String(error)).toContain(`${Object.keys(settings)[0]} is not an address`)
+  })
+
   test('a metadata server that never answers is given up, and named', async () => {
     const stalled = Promise.withResolvers<Response>()
     answer = () => stalled.promise

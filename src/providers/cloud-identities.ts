@@ -114,6 +114,18 @@ function checkedUrl(text: string, what: string, isAllowed: (hostname: string) =>
   throw noToken(`${what} must be an https address`)
 }
 
+/** Names the variable that is wrong. */
+function addressOf(text: string, variable: string): URL {
+  const url = URL.parse(text)
+  if (!url) throw noToken(`${variable} is not an address`)
+  return url
+}
+
+/** Without the slash at its end. */
+function originOf(text: string, variable: string): string {
+  return addressOf(text, variable).href.replace(/\/+$/, '')
+}
+
 const isLoopback = (hostname: string) => /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname)
 
 // AWS. https://docs.aws.amazon.com/sdkref/latest/guide/standardized-credentials.html, 2026-11
@@ -179,7 +191,7 @@ async function askContainer(settings: ProviderSettings): Promise<IssuedToken> {
 const tokenSeconds = '21600'
 
 async function askInstance({ AWS_EC2_METADATA_SERVICE_ENDPOINT: base }: ProviderSettings): Promise<IssuedToken> {
-  const latest = `${(base ?? 'http://169.254.169.254').replace(/\/+$/, '')}/latest`
+  const latest = `${originOf(base ?? 'http://169.254.169.254', 'AWS_EC2_METADATA_SERVICE_ENDPOINT')}/latest`
   const issuer = 'the metadata server of AWS'
   const session = await askIssuer({
     url: `${latest}/api/token`,
@@ -188,6 +200,8 @@ async function askInstance({ AWS_EC2_METADATA_SERVICE_ENDPOINT: base }: Provider
     issuer,
     isLocal: true,
   })
+  // Not the page of a proxy or of a network that wants a sign-in.
+  if (!/^[\x21-\x7e]{1,4096}$/.test(session)) throw noIssuer(`${issuer} answers without a token`)
   const headers = { 'x-aws-ec2-metadata-token': session }
   const roles = `${latest}/meta-data/iam/security-credentials/`
   const [role = ''] = (await askIssuer({ url: roles, headers, issuer, isLocal: true })).trim().split('\n')
@@ -198,10 +212,10 @@ async function askInstance({ AWS_EC2_METADATA_SERVICE_ENDPOINT: base }: Provider
 // Google. https://cloud.google.com/compute/docs/access/authenticate-workloads, 2026-11
 
 async function askGoogleInstance(settings: ProviderSettings, clock: Clock): Promise<IssuedToken> {
-  const host = settings.GCE_METADATA_HOST ?? 'metadata.google.internal'
+  const { GCE_METADATA_HOST: host = 'metadata.google.internal' } = settings
   const now = clock.now()
   const { access_token: token, expires_in: seconds } = await askForJson({
-    url: `http://${host}/computeMetadata/v1/instance/service-accounts/default/token`,
+    url: `${originOf(`http://${host}`, 'GCE_METADATA_HOST')}/computeMetadata/v1/instance/service-accounts/default/token`,
     headers: { 'metadata-flavor': 'Google' },
     issuer: 'the metadata server of Google Cloud',
     isLocal: true,
@@ -242,7 +256,10 @@ async function assertFederation(settings: ProviderSettings, clock: Clock): Promi
 async function askAppService(settings: ProviderSettings): Promise<IssuedToken> {
   const { IDENTITY_ENDPOINT = '', IDENTITY_HEADER = '' } = settings
   const answer = await askForJson({
-    url: withQuery(IDENTITY_ENDPOINT, { 'api-version': '2019-08-01', ...resourceOf(settings) }),
+    url: withQuery(addressOf(IDENTITY_ENDPOINT, 'IDENTITY_ENDPOINT'), {
+      'api-version': '2019-08-01',
+      ...resourceOf(settings),
+    }),
     headers: { 'x-identity-header': IDENTITY_HEADER },
     issuer: "Azure's identity endpoint",
     isLocal: true,
@@ -251,9 +268,10 @@ async function askAppService(settings: ProviderSettings): Promise<IssuedToken> {
 }
 
 async function askAzureInstance(settings: ProviderSettings): Promise<IssuedToken> {
-  const base = (settings.AZURE_POD_IDENTITY_AUTHORITY_HOST ?? 'http://169.254.169.254').replace(/\/+$/, '')
+  const { AZURE_POD_IDENTITY_AUTHORITY_HOST: host = 'http://169.254.169.254' } = settings
+  const url = new URL(`${originOf(host, 'AZURE_POD_IDENTITY_AUTHORITY_HOST')}/metadata/identity/oauth2/token`)
   const answer = await askForJson({
-    url: withQuery(`${base}/metadata/identity/oauth2/token`, { 'api-version': '2018-02-01', ...resourceOf(settings) }),
+    url: withQuery(url, { 'api-version': '2018-02-01', ...resourceOf(settings) }),
     headers: { metadata: 'true' },
     issuer: 'the metadata server of Azure',
     isLocal: true,
@@ -266,9 +284,7 @@ function resourceOf({ AZURE_CLIENT_ID: clientId }: ProviderSettings): Record<str
   return { resource: azureResource, ...(clientId !== undefined && { client_id: clientId }) }
 }
 
-function withQuery(address: string, query: Readonly<Record<string, string>>): string {
-  const url = URL.parse(address)
-  if (!url) throw noToken('IDENTITY_ENDPOINT is not an address')
+function withQuery(url: URL, query: Readonly<Record<string, string>>): string {
   for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value)
   return url.href
 }
