@@ -143,12 +143,33 @@ function contentAttributes(record: RequestRecord): Parameters<typeof attributes>
     'session.id': session,
     'user.id': endUser?.split(' ', 1)[0],
     'llm.model_name': upstreamModel,
+    'input.value': content && textOfLast(content.input),
+    'output.value': content?.output && textOfLast(content.output),
     'error.type': record.code,
     'tollgate.request_id': record.id,
     'tollgate.workspace_id': caller?.workspaceId,
     'tollgate.project_id': caller?.projectId,
     'tollgate.content.omitted_messages': content?.omitted || undefined,
   }
+}
+
+/** In the list of a session: without it Phoenix shows the name of the model as the answer. */
+const textMax = 4096
+
+interface Part {
+  readonly content?: string
+  readonly name?: string
+  readonly arguments?: unknown
+  readonly response?: string
+}
+
+/** What the last of these messages says, as plain text; it has been redacted. */
+function textOfLast(messages: string): string {
+  const { parts = [] } = (JSON.parse(messages) as { readonly parts: readonly Part[] }[]).at(-1) ?? {}
+  const texts = parts.map(({ content, name, arguments: given, response }) =>
+    name === undefined ? (content ?? response ?? '') : `${name}(${JSON.stringify(given)})`,
+  )
+  return texts.join('\n').slice(0, textMax).toWellFormed()
 }
 
 /** `gen_ai.usage.cost` is not in the conventions; Langfuse reads it. `llm.cost.total` is OpenInference's. */

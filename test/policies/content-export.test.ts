@@ -227,6 +227,14 @@ test('of an answer that no policy has judged nothing is exported', () => {
   expect(JSON.stringify(messagesOf('left', 'input.messages'))).toContain('please wait')
 })
 
+test('the last message and the answer are also exported as text, for lists of a session', () => {
+  expect(spanOf('chat chat true')?.attributes).toMatchObject({
+    'input.value': `my ${promptWord} card is [redacted card]`,
+    'output.value': `the ${answerWord} says [redacted e-mail] [redacted key]`,
+  })
+  expect(spanOf('tools')?.attributes).toMatchObject({ 'input.value': 'sunny, ask [redacted e-mail]' })
+})
+
 test('the session that a client names is redacted', () => {
   const session = 'talk of [redacted e-mail]'
   expect(spanOf('tools')?.attributes).toMatchObject({ 'session.id': session, 'gen_ai.conversation.id': session })
