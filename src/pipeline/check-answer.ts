@@ -109,8 +109,7 @@ export class HeldAnswer {
     this.#bytes.append(whole.subarray(0, whole.length - terminal.length))
     const parser = parserFor(this.held)
     const events = [...parser.push(whole), ...parser.end()]
-    const reader = new SseReader({})
-    const records = [...reader.push(whole), ...reader.end()].map(({ data }) => data)
+    const records = recordsOf(whole)
     const judged = await judge(this.deps, this.held, this.policies, answerDocument(blocksOf(events), records))
     const refusing = judged.find(isRefusing)
     return refusing && this.#blocked(refusing, stream)
@@ -144,6 +143,16 @@ export class HeldAnswer {
     return { body: Buffer.concat([new TextEncoder().encode(text), lastBytes, end]), lastBytes, failure }
   }
 }
+
+/** The data of all records, and lines that are no data, such as comments: providers can write anything into them. */
+function recordsOf(stream: Uint8Array): readonly string[] {
+  const reader = new SseReader({})
+  const records = [...reader.push(stream), ...reader.end()].map(({ data }) => data).filter((data) => data !== '[DONE]')
+  const lines = new TextDecoder().decode(stream).split(/[\r\n]+/)
+  return [...records, ...lines.filter((line) => line !== '' && !ordinaryLine.test(line))]
+}
+
+const ordinaryLine = /^(?:data:|event: ?[a-z_.]+$)/
 
 function judge(
   deps: CheckPoliciesDependencies,

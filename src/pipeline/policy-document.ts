@@ -19,7 +19,7 @@ import { Failure, unreachable } from '../kernel/failure.ts'
 import type { Policy } from '../kernel/policy.ts'
 import { isText } from '../wire/bytes.ts'
 import type { Admitted } from './stages.ts'
-import { unseenInBody, unseenInRecords } from './unseen-strings.ts'
+import { type UnseenString, unseenInBody, unseenInRecords } from './unseen-strings.ts'
 
 /** As policies know the surfaces. */
 export const surfaceOf: Readonly<Record<DialectId, SurfaceName>> = {
@@ -51,12 +51,21 @@ export function requestDocument({ exchange, content }: Admitted, media: Policy['
   if (envelope.embeddings) {
     const parsed = exchange.surface.embeddings?.parseRequest(content.sent)
     const inputs = parsed && !(parsed instanceof Failure) ? parsed.inputs : null
-    return { inputs, other: unseenInBody(body, { inputs }, new Set()) }
+    return { inputs, other: [...unseenInBody(body, { inputs }, new Set()), ...sentHeaders(exchange)] }
   }
   const parsed = content.parsed()
   const writer = new DocumentWriter(media)
   const conversation = parsed instanceof Failure ? null : writer.conversation(parsed.conversation)
-  return { conversation, other: unseenInBody(body, { conversation }, writer.mediaStrings) }
+  const unseen = unseenInBody(body, { conversation }, writer.mediaStrings)
+  return { conversation, other: [...unseen, ...sentHeaders(exchange)] }
+}
+
+const versionForm = /^\d{4}-\d\d-\d\d$/
+
+/** Headers of the client that a provider gets, which may have any text. */
+function sentHeaders({ surface, http }: Admitted['exchange']): readonly UnseenString[] {
+  const headers = Object.entries(surface.forwardedHeaders(http.headers))
+  return headers.flatMap(([name, value]) => (versionForm.test(value) ? [] : [{ field: name, text: value }]))
 }
 
 /**

@@ -60,6 +60,6 @@ test('finds deltas in the texts of several blocks', () => {
   expect(inRecords(deltas, blocks)).toEqual([])
 })
 
-test('ignores a record that is not JSON', () => {
-  expect(unseenInRecords(['[DONE]'], { answer: [] })).toEqual([])
+test('lists a record that is not JSON', () => {
+  expect(unseenInRecords([': a comment'], { answer: [] })).toEqual([{ field: '', text: ': a comment' }])
 })

@@ -7,7 +7,7 @@ import { isText } from '../wire/bytes.ts'
 import { type JsonPath, visitStrings } from '../wire/json-strings.ts'
 
 export interface UnseenString {
-  /** JSON pointer into the body or a record; for strings inside `arguments`, into the document or the arguments' member. */
+  /** The name of a header, or a JSON pointer into the body or a record; for strings inside `arguments`, into the document or the arguments' member. */
   readonly field: string
   readonly text: string
 }
@@ -32,13 +32,17 @@ export function unseenInBody(body: Uint8Array, document: Document, media: Readon
   return unseen
 }
 
-/** `records`: JSON. Strings of one place, such as the deltas of a transcript, are joined before they are compared. */
+/** `records`: JSON, or else any text. Strings of one place, such as the deltas of a transcript, are joined before they are compared. */
 export function unseenInRecords(records: readonly string[], document: Document): UnseenString[] {
   const { decoded, joined } = readDocument(document)
+  const other = decoded
   const places = new Map<string, Place>()
   for (const record of records) {
     const value = parseJson(record)
-    if (value === undefined) continue
+    if (value === undefined) {
+      other.push({ field: '', text: record })
+      continue
+    }
     // Events of different types have their deltas in the same place.
     const type = textOf(recordOf(value).type)
     visitStrings(encoder.encode(record), (text, path, isName) => {
@@ -50,12 +54,11 @@ export function unseenInRecords(records: readonly string[], document: Document):
       else places.set(key, { field, text, first: text, isRepeated: true })
     })
   }
-  const unseen = decoded
   for (const { field, text, first, isRepeated } of places.values()) {
     const said = isRepeated ? first : text
-    if (!joined.some((each) => each.includes(said))) unseen.push({ field, text: said })
+    if (!joined.some((each) => each.includes(said))) other.push({ field, text: said })
   }
-  return unseen
+  return other
 }
 
 interface Place {

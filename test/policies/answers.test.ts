@@ -40,6 +40,7 @@ forEachEngine((engine) => {
       const said = { texts: text.includes('please leak') ? secret : ['a harm', 'less answer'], usage }
       if (!wantsStream(call)) return await reply.json(200, words.whole(said))
       await reply.startStream()
+      if (text.includes('please hide')) await reply.chunk(`${words.opening(said)}: sk-live-4242\n\n`)
       const cut = text.includes('then break')
       await reply.chunk(words.opening(said) + said.texts.map(words.text).join('') + (cut ? '' : words.ending(said)))
       await reply.finish()
@@ -160,6 +161,13 @@ forEachEngine((engine) => {
     const contents = documents.map(({ data }) => data.answer.content)
     expect(contents).toContainEqual([{ type: 'text', text: 'a harmless answer' }])
     expect(contents).toContainEqual([{ type: 'text', text: secret.join('') }])
+  })
+
+  test('what a provider writes between records is judged too', async () => {
+    const response = await say(chat, 'judge/chat', 'please hide it', { stream: true })
+    const text = await response.text()
+    expect(text).toContain(blockedWords)
+    expect(text).not.toContain('sk-live')
   })
 
   test('several answers to one request are refused before they cost anything', async () => {

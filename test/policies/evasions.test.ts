@@ -31,13 +31,14 @@ const paths: Readonly<Record<TestSurface['name'], string>> = {
   gemini: '/v1beta/models/judge/gemini:generateContent',
 }
 
-const send = (name: TestSurface['name'], body: string) =>
+const send = (name: TestSurface['name'], body: string, headers: Readonly<Record<string, string>> = {}) =>
   fetch(tenancy.gateway.url + paths[name], {
     method: 'POST',
     headers: {
       authorization: `Bearer ${tenant.key}`,
       'content-type': 'application/json',
       'anthropic-version': '2023-06-01',
+      ...headers,
     },
     body,
   })
@@ -302,5 +303,12 @@ test.each(evasions)('nothing is sent with the text in %s, on %s', async (_, surf
   const before = upstream.calls.length
   const response = await send(surface, body)
   expect(`${response.status} ${await response.text()}`).toMatch(/^400 /)
+  expect(upstream.calls).toHaveLength(before)
+})
+
+test.each(['anthropic-beta', 'anthropic-note'])('nothing is sent with the text in the header %s', async (name) => {
+  const before = upstream.calls.length
+  const response = await send('messages', messages(hi), { [name]: `a-beta, ${forbidden}` })
+  expect(`${response.status} ${await response.text()}`).toMatch(/^400 .*POLICY_BLOCKED/)
   expect(upstream.calls).toHaveLength(before)
 })
