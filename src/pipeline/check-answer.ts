@@ -48,13 +48,10 @@ export interface CheckedAnswer {
 
 const noPolicies: readonly Policy[] = []
 
-/** The policies that judge the answer of a request. Vectors are no text, and a compaction is sealed. */
+/** The policies that judge the answer of a request. Vectors are no text. */
 export function answerPolicies({ settings }: CheckPoliciesDependencies, { admitted }: Held): readonly Policy[] {
   const { policies } = settings.current
-  const { embeddings, upstreamPath } = admitted.envelope
-  return policies.length === 0 || embeddings || upstreamPath !== undefined
-    ? noPolicies
-    : policiesFor(policies, admitted, 'answer')
+  return policies.length === 0 || admitted.envelope.embeddings ? noPolicies : policiesFor(policies, admitted, 'answer')
 }
 
 export async function checkWhole(

@@ -166,11 +166,15 @@ export function createRunRequest(
       answerHeaders(exchange, limits),
       warnings.length === 0 ? warningsOf(held, reply) : [...warningsOf(held, reply), ...warnings],
     )
+    // In place of a compaction, words would take the place of the conversation, so that is refused by an error.
+    const refused = held.admitted.envelope.upstreamPath === undefined ? undefined : blocked?.failure
     // A complete reply is billed by its usage; nothing else needs to be measured.
-    const read: ReadReply = { reply, measured: { ...nothingMeasured, usage }, bodyToKeep: body, lastBytes: body }
+    const bodyToKeep = refused ? undefined : body
+    const read: ReadReply = { reply, measured: { ...nothingMeasured, usage }, bodyToKeep, lastBytes: body }
     const end: End = blocked ? { ...complete, failure: blocked.failure } : complete
     const { unsettled, chargeUsd }: Settled = await settleReply(held, end, read)
-    if (unsettled) return failureAnswer(exchange.surface, unsettled, headers, exchange.record.id)
+    const failure = unsettled ?? refused
+    if (failure) return failureAnswer(exchange.surface, failure, headers, exchange.record.id)
     headers['content-type'] = 'application/json'
     if (chargeUsd !== undefined) headers['x-tollgate-cost'] = chargeUsd
     if (usage.source === 'estimated') headers['x-tollgate-usage'] = 'estimated'

@@ -1,6 +1,7 @@
 // Finds the strings of a request or an answer that its document for policies does not have, by comparing the two, so that a
 // new member of a provider's format is seen without a change here.
 
+import { isUtf8 } from 'node:buffer'
 import { isRecord, parseJson, recordOf, textOf } from '../dialects/canonical/json.ts'
 import { pointerStep } from '../dialects/request/fields.ts'
 import { isText } from '../wire/bytes.ts'
@@ -26,8 +27,8 @@ export function unseenInBody(body: Uint8Array, document: Document, media: Readon
     if (isName) strings.add(text)
     unseen.push({ field: pointerOf(path), text })
     if (path.at(-1) === 'arguments' && !isName) unseen.push(...stringsIn(text, path).filter(isEscapedIn(text)))
-    const media = isUnread ? textOfMedia(text) : undefined
-    if (media !== undefined) unseen.push({ field: pointerOf(path), text: media })
+    const encoded = textInBase64(text, isUnread)
+    if (encoded !== undefined) unseen.push({ field: pointerOf(path), text: encoded })
   })
   return unseen
 }
@@ -56,7 +57,10 @@ export function unseenInRecords(records: readonly string[], document: Document):
   }
   for (const { field, text, first, isRepeated } of places.values()) {
     const said = isRepeated ? first : text
-    if (!joined.some((each) => each.includes(said))) other.push({ field, text: said })
+    if (joined.some((each) => each.includes(said))) continue
+    other.push({ field, text: said })
+    const encoded = textInBase64(said)
+    if (encoded !== undefined) other.push({ field, text: encoded })
   }
   return other
 }
@@ -123,12 +127,14 @@ function isEscapedIn(source: string) {
   return ({ text }: UnseenString): boolean => text !== '' && !source.includes(text)
 }
 
-/** Media by value, where the format does not say which strings are media: the text in base64, if it is one. */
-const mediaForm = /^(?:data:[^,]*;base64,)?([A-Za-z0-9+/_-]{12,}={0,2})$/
+/** At the end of a string, as in data URLs and in compactions, which count as opaque and are not. */
+const base64Form = /(?:^|[,.])([A-Za-z0-9+/_-]{12,}={0,2})$/
 
-function textOfMedia(text: string): string | undefined {
-  const bytes = Buffer.from(mediaForm.exec(text)?.[1] ?? '', 'base64')
-  return bytes.length > 0 && isText(bytes) ? bytes.toString() : undefined
+/** `isLenient`: also text that is not all UTF-8, which many readers take. Other strings, such as ids, may look like it. */
+function textInBase64(text: string, isLenient = false): string | undefined {
+  const bytes = Buffer.from(base64Form.exec(text)?.[1] ?? '', 'base64')
+  const isDecoded = bytes.length > 0 && isText(bytes) && (isLenient || isUtf8(bytes))
+  return isDecoded ? bytes.toString() : undefined
 }
 
 const encoder = new TextEncoder()

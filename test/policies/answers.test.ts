@@ -2,7 +2,7 @@
 // charged and kept in its place.
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { ask } from '../parts/ask.ts'
+import { ask, post } from '../parts/ask.ts'
 import { forEachEngine } from '../parts/engines.ts'
 import { manage } from '../parts/manage.ts'
 import { allSurfaces, chat, inWordsOf, type TestSurface } from '../parts/surfaces.ts'
@@ -168,6 +168,23 @@ forEachEngine((engine) => {
     const text = await response.text()
     expect(text).toContain(blockedWords)
     expect(text).not.toContain('sk-live')
+  })
+
+  test.each(['chat', 'messages', 'gemini'])('a compaction that a model of %s writes is judged', async (host) => {
+    const compact = (content: string) => {
+      const body = { model: `judge/${host}`, input: [{ role: 'user', content }] }
+      return post({ url: tenancy.gateway.url, key: tenant.key }, '/v1/responses/compact', body)
+    }
+    const blocked = await compact('please leak')
+    const text = await blocked.text()
+    expect(`${blocked.status} ${text}`).toMatch(/^400 .*POLICY_BLOCKED/)
+    expect(text).toContain(blockedWords)
+    expect(await recordOf(blocked)).toMatchObject({ code: 'POLICY_BLOCKED', charge: { charged: '0.0002' } })
+    const allowed = (await (await compact('be kind')).json()) as { output: { encrypted_content: string }[] }
+    const summary = allowed.output[0]?.encrypted_content.split('.').at(-1) ?? ''
+    expect(Buffer.from(summary, 'base64').toString()).toBe('a harmless answer')
+    const document = endpoint.calls.at(-1)?.json() as { data: { other: { text: string }[] } }
+    expect(document.data.other.map(({ text: said }) => said)).toContain('a harmless answer')
   })
 
   test('several answers to one request are refused before they cost anything', async () => {

@@ -32,7 +32,9 @@ const paths: Readonly<Record<TestSurface['name'], string>> = {
 }
 
 const send = (name: TestSurface['name'], body: string, headers: Readonly<Record<string, string>> = {}) =>
-  fetch(tenancy.gateway.url + paths[name], {
+  sendTo(paths[name], body, headers)
+const sendTo = (path: string, body: string, headers: Readonly<Record<string, string>> = {}) =>
+  fetch(tenancy.gateway.url + path, {
     method: 'POST',
     headers: {
       authorization: `Bearer ${tenant.key}`,
@@ -310,5 +312,40 @@ test.each(['anthropic-beta', 'anthropic-note'])('nothing is sent with the text i
   const before = upstream.calls.length
   const response = await send('messages', messages(hi), { [name]: `a-beta, ${forbidden}` })
   expect(`${response.status} ${await response.text()}`).toMatch(/^400 .*POLICY_BLOCKED/)
+  expect(upstream.calls).toHaveLength(before)
+})
+
+const said = `{"role":"user","content":"${forbidden}"}`
+const parts = `"parts":[{"text":"${forbidden}"}]`
+const doors: readonly [path: string, body: string][] = [
+  ['/v1/v1/chat/completions', chat(`"messages":[${said}]`)],
+  ['/chat/completions', chat(`"messages":[${said}]`)],
+  // As Cursor sends it.
+  ['/v1/chat/completions', chat(`"input":[${said}]`)],
+  ['/v1/messages?beta=true', messages(`"messages":[${said}]`)],
+  ['/v1/messages/count_tokens', messages(`"messages":[${said}]`)],
+  ['/v1/responses/compact', responses(`"input":[${said}]`)],
+  ['/v1/responses/compact', `{"model":"judge/chat","input":[${said}]}`],
+  ['/v1/responses/input_tokens', responses(`"input":[${said}]`)],
+  ['/v1/embeddings', `{"model":"judge/embed","input":"${forbidden}"}`],
+  ['/v1/embeddings', `{"model":"judge/embed","input":"a","user":"${forbidden}"}`],
+  ['/v1beta/models/judge/gemini:streamGenerateContent', `{"contents":[{"role":"user",${parts}}]}`],
+  ['/v1beta/models/judge/gemini:streamGenerateContent?alt=sse', `{"contents":[{"role":"user",${parts}}]}`],
+  ['/v1beta/judge/gemini:generateContent', `{"contents":[{"role":"user",${parts}}]}`],
+  ['/v1beta/models/judge/gemini:countTokens', `{"contents":[{"role":"user",${parts}}]}`],
+  ['/v1beta/models/judge/gemini:countTokens', `{"generateContentRequest":{"contents":[{"role":"user",${parts}}]}}`],
+  ['/v1beta/models/judge/embed:embedContent', `{"content":{${parts}}}`],
+  ['/v1beta/models/judge/embed:embedContent', `{"title":"${forbidden}","content":{"parts":[{"text":"a"}]}}`],
+  [
+    '/v1beta/models/judge/embed:batchEmbedContents',
+    `{"requests":[{"model":"models/judge/embed","content":{${parts}}}]}`,
+  ],
+]
+test.each(doors)('nothing is sent by POST %s', async (path, body) => {
+  const before = upstream.calls.length
+  const response = await sendTo(path, body)
+  const text = `${response.status} ${await response.text()}`
+  // An estimate of tokens, for which nothing is sent.
+  if (!text.includes('POLICY_BLOCKED')) expect(text).toMatch(/^(404|200 .*okens)/s)
   expect(upstream.calls).toHaveLength(before)
 })
