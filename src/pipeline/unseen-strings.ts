@@ -38,6 +38,7 @@ export function unseenInRecords(records: readonly string[], document: Document):
   const { decoded, joined } = readDocument(document)
   const other = decoded
   const places = new Map<string, Place>()
+  const isSeen = memoized((text: string) => joined.some((each) => each.includes(text)))
   for (const record of records) {
     const value = parseJson(record)
     if (value === undefined) {
@@ -57,12 +58,22 @@ export function unseenInRecords(records: readonly string[], document: Document):
   }
   for (const { field, text, first, isRepeated } of places.values()) {
     const said = isRepeated ? first : text
-    if (joined.some((each) => each.includes(said))) continue
+    if (isSeen(said)) continue
     other.push({ field, text: said })
     const encoded = textInBase64(said)
     if (encoded !== undefined) other.push({ field, text: encoded })
   }
   return other
+}
+
+/** Tokens with their probabilities are many times as long as the answer, and repeat. */
+function memoized(find: (text: string) => boolean): (text: string) => boolean {
+  const found = new Map<string, boolean>()
+  return (text) => {
+    const known = found.get(text) ?? find(text)
+    found.set(text, known)
+    return known
+  }
 }
 
 interface Place {
@@ -116,7 +127,7 @@ function readDocument(document: Document): ReadDocument {
 /** The strings in a text that may be JSON. */
 function stringsIn(source: string, path: JsonPath): UnseenString[] {
   const found: UnseenString[] = []
-  if (parseJson(source) === undefined) return found
+  if (!/^\s*[[{]/.test(source)) return found
   const at = pointerOf(path)
   visitStrings(encoder.encode(source), (text, inner) => found.push({ field: at + pointerOf(inner), text }))
   return found

@@ -1,7 +1,7 @@
 // Visits all strings of a JSON text in its bytes, names of members included. Unlike JSON.parse it visits every value of a name
-// that appears twice, because parsers disagree which one counts, and it has no limit of depth or members.
+// that appears twice, because parsers disagree which one counts, and it has no limit of members.
 
-import { backslash, closeBrace, closeBracket, colon, comma, openBrace, openBracket, quote, utf8Text } from './bytes.ts'
+import { closeBrace, closeBracket, colon, comma, openBrace, openBracket, quote, utf8Text } from './bytes.ts'
 import { isSpace, passString, passValue } from './json-scan.ts'
 
 /** Where a string is: names of members and indexes of elements, from the outermost. */
@@ -10,7 +10,13 @@ export type JsonPath = readonly (string | number)[]
 /** `isName`: the string is the name of a member, which is also the last step of its path. */
 export type TakeString = (text: string, path: JsonPath, isName: boolean) => void
 
-/** The bytes must be valid JSON. The path changes with the next string: copy what is kept of it. */
+/** Deeper than parsers of providers read. */
+const depthMax = 1_000
+
+/**
+ * Stops where the bytes are no JSON, and at more than a thousand levels. The path changes with the next string: copy what is
+ * kept of it.
+ */
 export function visitStrings(bytes: Uint8Array, take: TakeString): void {
   const path: (string | number)[] = []
   /** Whether the next string of the innermost object is a name. */
@@ -19,12 +25,13 @@ export function visitStrings(bytes: Uint8Array, take: TakeString): void {
     const byte = bytes[at] as number
     if (byte === quote) {
       const end = passString(bytes, at, bytes.length)
+      if (end === -1) return
       const text = stringIn(bytes, at, end)
       if (isNameNext) path[path.length - 1] = text
       take(text, path, isNameNext)
       at = end
     } else if (byte === openBrace || byte === openBracket) {
-      path.push(byte === openBrace ? '' : 0)
+      if (path.push(byte === openBrace ? '' : 0) > depthMax) return
       isNameNext = byte === openBrace
       at++
     } else if (byte === closeBrace || byte === closeBracket) {
@@ -45,6 +52,11 @@ export function visitStrings(bytes: Uint8Array, take: TakeString): void {
 
 function stringIn(bytes: Uint8Array, start: number, end: number): string {
   const from = start + 1
-  const escapeAt = bytes.subarray(from, end).indexOf(backslash)
-  return escapeAt === -1 ? utf8Text(bytes, from, end - 1) : (JSON.parse(utf8Text(bytes, start, end)) as string)
+  const raw = utf8Text(bytes, from, end - 1)
+  if (!raw.includes('\\')) return raw
+  try {
+    return JSON.parse(`"${raw}"`) as string
+  } catch {
+    return raw
+  }
 }
