@@ -2,6 +2,7 @@ import { afterAll, expect, test } from 'bun:test'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import manifest from '../package.json' with { type: 'json' }
 import { post } from './parts/ask.ts'
 import { ranOf } from './parts/command-line.ts'
 import { gatewayCommand } from './parts/program.ts'
@@ -270,7 +271,7 @@ test('loads a changed configuration file while running, and keeps the last good 
 test('--version, --help and an unknown command print what they should', async () => {
   const folder = createFolder()
   const version = await ranOf(run(folder, {}, [...launcher, '--version']))
-  expect(version).toMatchObject({ exit: 0, out: '0.1.0\n' })
+  expect(version).toMatchObject({ exit: 0, out: `${manifest.version}\n` })
   const help = await ranOf(run(folder, {}, [...launcher, '--help']))
   expect(help.exit).toBe(0)
   for (const word of ['tollgate [serve]', 'TOLLGATE_PORT', 'DATABASE_URL']) expect(help.out).toContain(word)

@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import manifest from '../../package.json' with { type: 'json' }
 import { type ManagementCall, readArguments } from './arguments.ts'
 import { optionsOf } from './command.ts'
 import { commands } from './commands/registry.ts'
@@ -118,7 +119,7 @@ function catchRefusal(work: () => unknown): Refusal {
 }
 
 test('prints the version or the help, and nothing after it', () => {
-  for (const line of ['--version', '-v']) expect(read(line)).toEqual({ kind: 'print', text: '0.1.0\n' })
+  for (const line of ['--version', '-v']) expect(read(line)).toEqual({ kind: 'print', text: `${manifest.version}\n` })
   for (const line of ['help', '--help', '-h']) expect(read(line)).toEqual({ kind: 'print', text: help })
   expect(() => read('version keys')).toThrow('"keys" is not understood.')
 })

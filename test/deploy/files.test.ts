@@ -48,6 +48,26 @@ test('the npm package has the launcher and what it runs, and the chart has the v
   expect([version, appVersion]).toEqual([manifest.version, manifest.version])
 })
 
+test('the lock file, the changelog and the documentation name the version of the package', () => {
+  const { version } = manifest
+  const text = (path: string) => readFileSync(join(root, path), 'utf8')
+  const lock = JSON.parse(text('package-lock.json'))
+  expect([lock.version, lock.packages[''].version]).toEqual([version, version])
+  // The newest section, with the date once it is released.
+  expect(/^## (\S+)/m.exec(text('CHANGELOG.md'))?.[1]).toBe(version)
+  const pages = [
+    'README.md',
+    ...readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' })
+      .filter((name) => name.endsWith('.md') && !name.startsWith('decisions/'))
+      .map((name) => join('docs', name)),
+  ]
+  const named = pages.flatMap((page) =>
+    [...text(page).matchAll(/tollgate[-: ]v?(\d+\.\d+\.\d+(?:-rc\.\d+)?)/g)].map((match) => [page, match[1]] as const),
+  )
+  expect(named.length).toBeGreaterThan(5)
+  expect(named.filter(([, said]) => said !== version)).toEqual([])
+})
+
 test('every image is pinned, and ours has the version of the package', () => {
   const ours = `tollgate:${manifest.version}`
   const images = [
