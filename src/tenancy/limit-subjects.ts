@@ -27,18 +27,28 @@ export async function withSubjectIds(
   has: readonly SpendLimit[] = [],
 ): Promise<readonly SpendLimit[]> {
   const found: SpendLimit[] = []
+  const labels = await readLabels(sql, namedIn(has))
   for (const limit of limits) {
     const { kind, name } = limit.subject
     if (!isById(kind) || name === undefined) {
       found.push(limit)
       continue
     }
-    const isKnown = has.some(({ subject }) => subject.kind === kind && subject.name === name)
-    const id = isKnown ? name : await findSubjectId(sql, workspaceId, kind, name)
+    // By id, or as answers show it.
+    const known = has.find(
+      ({ subject: { kind: knownKind, name: knownId = '' } }) =>
+        knownKind === kind && (knownId === name || labels.get(knownId) === name),
+    )
+    const id = known?.subject.name ?? (await findSubjectId(sql, workspaceId, kind, name))
     if (id === undefined) throw noSubject(kind, name)
     found.push({ ...limit, subject: { kind, name: id } })
   }
   return found
+}
+
+/** The ids of the people and groups that are named. */
+export function namedIn(limits: readonly SpendLimit[]): readonly string[] {
+  return limits.flatMap(({ subject: { kind, name } }) => (name !== undefined && isById(kind) ? [name] : []))
 }
 
 /** The id of a person or group; undefined = the workspace has none of that address, name or id. */

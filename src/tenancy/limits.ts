@@ -24,8 +24,8 @@ import {
 import type { Column } from '../store/columns.ts'
 import type { Sql } from '../store/sql.ts'
 import { parsePattern, patternWords } from './allowlist.ts'
-import { appendAudit } from './audit.ts'
-import { withSubjectIds } from './limit-subjects.ts'
+import { appendAudit, lockAudit } from './audit.ts'
+import { namedIn, withSubjectIds } from './limit-subjects.ts'
 import { type Act, checkManager, type ManagedBy, notFound } from './management.ts'
 
 /** Absent = unlimited. */
@@ -401,6 +401,8 @@ export async function putLimits(
     SELECT managed_by, limits, ${sql(workspace)} AS workspace_id FROM ${sql(table)} WHERE id = ${id} FOR NO KEY UPDATE`
   if (!before) throw notFound(kind, id)
   checkManager(kind, { managedBy: before.managed_by }, act)
+  // Before the groups are looked up: the deletion of one at the same moment is finished, or will find this limit.
+  await lockAudit(sql)
   const has = limitsFromSql(before.limits)
   const limits = isByAdmin && kind === 'workspace' ? await besideOperators(sql, before.workspace_id, given, has) : given
   checkLimits(limits, '', kind)
@@ -458,7 +460,7 @@ export async function withIds(sql: Sql, workspaceId: WorkspaceId, limits: Limits
 
 /** The people and groups that are named. */
 export function namedSubjects({ spend = [] }: Limits): readonly string[] {
-  return spend.flatMap(({ subject: { kind, name } }) => (name !== undefined && isById(kind) ? [name] : []))
+  return namedIn(spend)
 }
 
 export async function readLimits(sql: Sql, kind: LimitScope['kind'], id: string): Promise<Limits> {

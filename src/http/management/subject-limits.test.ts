@@ -10,6 +10,7 @@ import type { Nano } from '../../kernel/money.ts'
 import { isRolling, minuteAt, type SpendScope, scopeText, type WindowWord } from '../../kernel/spend-limit.ts'
 import { windowAt } from '../../ledger/budget.ts'
 import { hashEndUser } from '../../tenancy/end-users.ts'
+import { deleteGroup } from '../../tenancy/groups.ts'
 import { createToken } from '../../tenancy/management-tokens.ts'
 import { addMember, insertPerson } from '../../tenancy/people.ts'
 
@@ -233,5 +234,45 @@ forEachEngine((engine) => {
     for (const subject of ['person:bob@example.com', 'person:nobody@example.com', 'group:none', 'user:x', 'tag:a=b']) {
       expect(await faultOf(subject, ada.token)).toEqual([403, refused])
     }
+  })
+
+  test('limits that name someone who has left can be sent again as they are shown', async () => {
+    await using tenant = await openTenant(engine)
+    const { workspaceId, ask, database, clock } = tenant
+    const other = await tenantIn(tenant, 'other')
+    const ada = await tenant.person('ada@example.com')
+    // The person stays, because they have a role elsewhere.
+    const elsewhere = { role: 'member', workspaceId: other.workspaceId } as const
+    await database.transaction((sql) => addMember(sql, ada.id, elsewhere, 'invitation', clock.now()))
+    const limits = { spend_limits: [limit('person:ada@example.com', 'day', '5.00')] }
+    await tenant.limit(`workspaces/${workspaceId}`, limits)
+    const { body: members } = await ask('GET', `/api/members?workspace_id=${workspaceId}`)
+    expect((await ask('DELETE', `/api/members/${members.data[0].id}`)).status).toBe(204)
+    const { body: workspace } = await ask('GET', `/api/workspaces/${workspaceId}`)
+    expect(workspace.limits).toEqual(limits)
+    const again = await ask('PUT', `/api/workspaces/${workspaceId}/limits`, {
+      body: { ...workspace.limits, requests_per_minute: 60 },
+    })
+    expect([again.status, again.body]).toEqual([200, { requests_per_minute: 60, ...limits }])
+    // A new limit of theirs is refused.
+    await tenant.limit(`workspaces/${workspaceId}`, {})
+    expect((await ask('PUT', `/api/workspaces/${workspaceId}/limits`, { body: limits })).status).toBe(400)
+  })
+
+  test('a limit is not set for a group that is deleted at the same moment', async () => {
+    await using tenant = await openTenant(engine)
+    const { workspaceId, make, ask, database, clock } = tenant
+    const { id } = await make(`/api/workspaces/${workspaceId}/groups`, { name: 'design', members: [] })
+    const body = { spend_limits: [limit('group:design', 'day', '5.00')] }
+    let put: ReturnType<typeof ask> | undefined
+    await database.transaction(async (sql) => {
+      await deleteGroup(sql, id, { actor: 'test', at: clock.now() })
+      put = ask('PUT', `/api/workspaces/${workspaceId}/limits`, { body })
+      // On SQLite it waits for the end of this transaction anyway.
+      const waiting = () => database.sql`SELECT 1 FROM pg_stat_activity
+        WHERE datname = current_database() AND wait_event_type = 'Lock'`
+      while (engine.name === 'postgres' && (await waiting()).length === 0) await Bun.sleep(10)
+    })
+    expect((await put)?.status).toBe(400)
   })
 })
