@@ -301,7 +301,7 @@ test('the cases cover every API', () => {
   expect(new Set(evasions.map(([, surface]) => surface))).toEqual(new Set(allSurfaces.map(({ name }) => name)))
 })
 
-test.each(evasions)('nothing is sent with the text in %s, on %s', async (_, surface, body) => {
+test.each(evasions)('L8: nothing is sent with the text in %s, on %s', async (_, surface, body) => {
   const before = upstream.calls.length
   const response = await send(surface, body)
   expect(`${response.status} ${await response.text()}`).toMatch(/^400 /)
