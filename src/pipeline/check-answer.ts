@@ -99,25 +99,41 @@ export class HeldAnswer {
     return this.#bytes.take()
   }
 
-  /** Judges what is held and the terminal bytes. undefined = it may be sent. */
+  /** Judges what is held and the terminal bytes. undefined = it may be sent. Does not throw: the answer is not settled yet. */
   async check(stream: OpenStream): Promise<BlockedAnswer | undefined> {
     const { terminal } = stream.relay
     const whole = Buffer.concat([this.#bytes.take(), terminal])
     this.#bytes.append(whole.subarray(0, whole.length - terminal.length))
-    const parser = parserFor(this.held)
-    const events = [...parser.push(whole), ...parser.end()]
-    const records = recordsOf(whole)
-    const judged = await judge(this.deps, this.held, this.policies, answerDocument(blocksOf(events), records))
+    const document = this.#documentOf(whole)
+    if (document === undefined) return this.#unjudged('the answer cannot be read', stream)
+    const judged = await judge(this.deps, this.held, this.policies, document)
     const refusing = judged.find(isRefusing)
     return refusing && this.#blocked(refusing, stream)
   }
 
   /** There is more than can be judged. undefined = all policies let it go on. */
   checkFull(stream: OpenStream): BlockedAnswer | undefined {
+    return this.#unjudged(`the answer has more than ${heldBytesMax / 2 ** 20} MiB`, stream)
+  }
+
+  #documentOf(whole: Uint8Array): object | undefined {
+    try {
+      const parser = parserFor(this.held)
+      const events = [...parser.push(whole), ...parser.end()]
+      return answerDocument(blocksOf(events), recordsOf(whole))
+    } catch (error) {
+      this.deps.log.error('an answer could not be read for its policies', {
+        request_id: this.held.exchange.record.id,
+        error: String(error),
+      })
+      return undefined
+    }
+  }
+
+  #unjudged(why: string, stream: OpenStream): BlockedAnswer | undefined {
     const { record } = this.held.exchange
     const startMs = this.held.exchange.elapsedMs()
     const judged = this.policies.map((policy): Judged => {
-      const why = `the answer has more than ${heldBytesMax / 2 ** 20} MiB`
       const judgement: Judged = { policy, verdict: { kind: 'failed', why } }
       recordVerdict(this.deps.log, record, { policy: policy.id, moment: 'answer', startMs, ms: 0 }, judgement)
       return judgement
@@ -143,7 +159,7 @@ export class HeldAnswer {
 
 /** The data of all records, and lines that are no data, such as comments: providers can write anything into them. */
 function recordsOf(stream: Uint8Array): readonly string[] {
-  const reader = new SseReader({})
+  const reader = new SseReader({ recordBytesMax: Number.POSITIVE_INFINITY })
   const records = [...reader.push(stream), ...reader.end()].map(({ data }) => data).filter((data) => data !== '[DONE]')
   const lines = new TextDecoder().decode(stream).split(/[\r\n]+/)
   return [...records, ...lines.filter((line) => line !== '' && !ordinaryLine.test(line))]

@@ -42,7 +42,10 @@ forEachEngine((engine) => {
       await reply.startStream()
       if (text.includes('please hide')) await reply.chunk(`${words.opening(said)}: sk-live-4242\n\n`)
       const cut = text.includes('then break')
-      await reply.chunk(words.opening(said) + said.texts.map(words.text).join('') + (cut ? '' : words.ending(said)))
+      const [, count = 0] = /write (\d+) pieces/.exec(text) ?? []
+      const pieces = Array.from({ length: Number(count) }, () => words.text('word '.repeat(20_000)))
+      const texts = [...said.texts.map(words.text), ...pieces].join('')
+      await reply.chunk(words.opening(said) + texts + (cut ? '' : words.ending(said)))
       await reply.finish()
     })
     endpoint = startPolicyEndpoint()
@@ -161,6 +164,34 @@ forEachEngine((engine) => {
     const contents = documents.map(({ data }) => data.answer.content)
     expect(contents).toContainEqual([{ type: 'text', text: 'a harmless answer' }])
     expect(contents).toContainEqual([{ type: 'text', text: secret.join('') }])
+  })
+
+  // 100 kB each. The hold of an answer grows with it.
+  const write = async (surface: TestSurface, pieces: number) => {
+    const rich = await tenancy.tenant({ credit: '1000' })
+    const cap = surface.name === 'messages' ? { max_tokens: 50 } : {}
+    const content = `write ${pieces} pieces`
+    const members = { model: 'judge/chat', ...cap, stream: true, messages: [{ role: 'user', content }] }
+    const response = await ask({ url: tenancy.gateway.url, key: rich.key }, surface, inWordsOf(surface, members))
+    const text = await response.text()
+    return { text, record: await recordOf(response) }
+  }
+
+  test.each(allSurfaces.map((surface) => [surface.name, surface] as const))(
+    'an answer of several megabytes is judged and sent, on %s',
+    async (_, surface) => {
+      const { text, record } = await write(surface, 50)
+      expect(text.length).toBeGreaterThan(5_000_000)
+      expect(record).toMatchObject({ status: 200, code: null, charge: { charged: '0.0002' } })
+      expect(record.notes).toEqual([expect.stringMatching(/^policy judge allowed the answer/)])
+    },
+  )
+
+  test('an answer of more than 16 MiB is not judged, and nothing of it is sent', async () => {
+    const { text, record } = await write(chat, 180)
+    expect(text.length).toBeLessThan(5_000)
+    expect(text).toContain('could not check the answer: the answer has more than 16 MiB')
+    expect(record).toMatchObject({ status: 200, code: 'POLICY_UNAVAILABLE' })
   })
 
   test('what a provider writes between records is judged too', async () => {
