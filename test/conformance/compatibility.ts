@@ -1,15 +1,19 @@
 // `npm run compatibility`: runs every fixture on every pair and writes what became of it to docs/compatibility.md. The
-// section between the clients' marks is kept as it is; compatibility.test.ts fails when the rest is stale.
+// section between the clients' marks is kept as it is. compatibility.test.ts fails when the text is stale, and
+// requests.test.ts, replies.test.ts and faults.test.ts when the tables are: they run the same fixtures anyway.
 
 import { join } from 'node:path'
 import { answerHello } from '../parts/upstream-words.ts'
 import { openStage, type Pair, pairs, replyPairs, type Stage } from './cells.ts'
 import { readFault } from './fault-cells.ts'
-import { faultFixtures } from './replies/faults.ts'
+import { type FaultFixture, type FaultOutcome, faultFixtures } from './replies/faults.ts'
 import { replyFixtures } from './replies/index.ts'
-import { replyCell } from './reply-cells.ts'
+import type { Mode } from './replies/read-reply.ts'
+import type { ReplyFixture } from './replies/reply-fixture.ts'
+import { cellOfReadings, readings } from './reply-cells.ts'
 import { type Cell, requestCell } from './request-cells.ts'
 import { requestFixtures } from './requests/index.ts'
+import type { RequestFixture } from './requests/request-fixture.ts'
 
 export const pagePath = join(import.meta.dir, '../../docs/compatibility.md')
 
@@ -102,20 +106,19 @@ their official clients work without changes. What is special here:
 const clientsMarks = ['<!-- clients -->', '<!-- /clients -->'] as const
 const clientsDefault = `${clientsMarks[0]}\n${clientsMarks[1]}`
 
+const sections = { requests: requestsIntro, replies: repliesIntro, faults: faultsIntro } as const
+export type TableName = keyof typeof sections
+
 /** `before` is the page as it is, for the section that is written by hand. */
-export async function compatibilityPage(before: string): Promise<string> {
-  const stage = await openStage(answerHello)
-  try {
-    const requests = await requestsTable(stage)
-    const replies = await repliesTable(stage)
-    const faults = await faultsTable(stage)
-    const clients = keptClients(before)
-    const tables = [requestsIntro, requests, repliesIntro, replies, faultsIntro, faults]
-    const parts = [intro, ...tables, openResponses, batches, '## Clients\n', clients]
-    return `${parts.join('\n')}\n`
-  } finally {
-    await stage.stop()
-  }
+export function pageOf(tables: Readonly<Record<TableName, string>>, before: string): string {
+  const written = Object.entries(sections).flatMap(([name, text]) => [text, tables[name as TableName]])
+  return `${[intro, ...written, openResponses, batches, '## Clients\n', keptClients(before)].join('\n')}\n`
+}
+
+/** The table that a page has below the text of its section; '' if that text is not there. */
+export function tableIn(page: string, name: TableName): string {
+  const [, after = ''] = page.split(`${sections[name]}\n`)
+  return after.slice(0, after.indexOf('\n## '))
 }
 
 export function keptClients(before: string): string {
@@ -125,7 +128,7 @@ export function keptClients(before: string): string {
   return from === -1 || to < from ? clientsDefault : before.slice(from, to + close.length)
 }
 
-async function requestsTable(stage: Stage): Promise<string> {
+export async function requestsTable(cellOf: (pair: Pair, fixture: RequestFixture) => Promise<Cell>): Promise<string> {
   const isTranslated = ({ surface, upstream }: Pair): boolean => surface !== upstream
   const titles = pairs.map((pair) => {
     const way = `${pair.surface} → ${pair.upstream}`
@@ -136,31 +139,33 @@ async function requestsTable(stage: Stage): Promise<string> {
     rows.push([`**${group}**`, ...pairs.map(() => '')])
     for (const fixture of fixtures) {
       const cells: Cell[] = []
-      for (const pair of pairs) cells.push(await requestCell(stage, pair, fixture, { stream: true }))
+      for (const pair of pairs) cells.push(await cellOf(pair, fixture))
       rows.push([fixture.feature, ...cells.map(showCell)])
     }
   }
   return table(['', ...titles], rows)
 }
 
-async function repliesTable(stage: Stage): Promise<string> {
+export async function repliesTable(cellOf: (pair: Pair, fixture: ReplyFixture) => Promise<Cell>): Promise<string> {
   const titles = replyPairs.map(({ upstream, surface }) => `${upstream} → ${surface}`)
   const rows: string[][] = []
   for (const fixture of replyFixtures) {
     const cells: Cell[] = []
-    for (const pair of replyPairs) cells.push(await replyCell(stage, pair, fixture))
+    for (const pair of replyPairs) cells.push(await cellOf(pair, fixture))
     rows.push([fixture.feature, ...cells.map(showCell)])
   }
   return table(['', ...titles], rows)
 }
 
-async function faultsTable(stage: Stage): Promise<string> {
+export async function faultsTable(
+  outcomeOf: (pair: Pair, fixture: FaultFixture, mode: Mode) => Promise<FaultOutcome>,
+): Promise<string> {
   const rows: string[][] = []
   for (const fixture of faultFixtures) {
     const outcomes = [new Set<string>(), new Set<string>()] as const
     for (const pair of replyPairs) {
-      outcomes[0].add((await readFault(stage, pair, fixture, { stream: true })).outcome)
-      outcomes[1].add((await readFault(stage, pair, fixture, { stream: false })).outcome)
+      outcomes[0].add(await outcomeOf(pair, fixture, { stream: true }))
+      outcomes[1].add(await outcomeOf(pair, fixture, { stream: false }))
     }
     rows.push([fixture.feature, ...outcomes.map((set) => [...set].map(showOutcome).join(' or '))])
   }
@@ -182,9 +187,21 @@ function table(titles: readonly string[], rows: readonly (readonly string[])[]):
   return line(titles) + line(titles.map(() => '---')) + rows.map(line).join('')
 }
 
+async function allTables(stage: Stage): Promise<Record<TableName, string>> {
+  return {
+    requests: await requestsTable((pair, fixture) => requestCell(stage, pair, fixture, { stream: true })),
+    replies: await repliesTable(async (pair, fixture) =>
+      cellOfReadings(pair, fixture, await readings(stage, pair, fixture)),
+    ),
+    faults: await faultsTable(async (pair, fixture, mode) => (await readFault(stage, pair, fixture, mode)).outcome),
+  }
+}
+
 if (import.meta.main) {
   const file = Bun.file(pagePath)
-  await Bun.write(pagePath, await compatibilityPage((await file.exists()) ? await file.text() : ''))
+  const stage = await openStage(answerHello)
+  await Bun.write(pagePath, pageOf(await allTables(stage), (await file.exists()) ? await file.text() : ''))
+  await stage.stop()
   console.log(`wrote ${pagePath}`)
   process.exit(0)
 }

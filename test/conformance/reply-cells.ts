@@ -101,8 +101,7 @@ function differences(received: Meaning, meant: Meaning): string[] {
   })
 }
 
-export async function replyCell(stage: Stage, pair: Pair, fixture: ReplyFixture): Promise<Cell> {
-  const list = await readings(stage, pair, fixture)
+export function cellOfReadings(pair: Pair, fixture: ReplyFixture, list: readonly Reading[] | undefined): Cell {
   if (!list) return { mark: '–', notes: [] }
   const wrong = list.flatMap((reading) => reading.wrong)
   if (wrong.length > 0) return { mark: 'lost', notes: wrong }

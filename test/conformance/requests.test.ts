@@ -4,15 +4,27 @@
 import { afterAll, describe, expect, test } from 'bun:test'
 import { answerHello } from '../parts/upstream-words.ts'
 import { type DialectName, openStage, type Pair, pairs } from './cells.ts'
+import { pagePath, requestsTable, tableIn } from './compatibility.ts'
 import { bodyOf, type Cell, requestCell } from './request-cells.ts'
 import { geminiBodies } from './requests/gemini-bodies.ts'
 import { geminiShapes } from './requests/gemini-shapes.ts'
 import { requestFixtures } from './requests/index.ts'
+import type { RequestFixture } from './requests/request-fixture.ts'
 import { responsesBodies } from './requests/responses-bodies.ts'
 import { responsesShapes } from './requests/responses-shapes.ts'
 
 const stage = await openStage(answerHello)
 afterAll(() => stage.stop())
+
+const known = new Map<string, Promise<Cell>>()
+
+/** Several tests ask for the same cell, which is one request. */
+function cellOf(pair: Pair, fixture: RequestFixture, stream: boolean): Promise<Cell> {
+  const name = [pair.surface, pair.model, fixture.feature, stream].join()
+  const cell = known.get(name) ?? requestCell(stage, pair, fixture, { stream })
+  known.set(name, cell)
+  return cell
+}
 
 test.each([
   ['gemini', geminiShapes],
@@ -27,7 +39,7 @@ test.each([
 describe.each(pairs)('$surface → $upstream ($upstreamModel)', (pair) => {
   for (const fixture of [...requestFixtures.values()].flat()) {
     test(fixture.feature, async () => {
-      const cell = await requestCell(stage, pair, fixture, { stream: true })
+      const cell = await cellOf(pair, fixture, true)
       expect<Cell['mark'] | string>(cell.mark === 'lost' ? `lost: ${cell.notes}` : cell.mark).toBeOneOf([
         'P',
         'E',
@@ -35,7 +47,7 @@ describe.each(pairs)('$surface → $upstream ($upstreamModel)', (pair) => {
         'R',
         '–',
       ])
-      expect(await requestCell(stage, pair, fixture, { stream: false })).toEqual(cell)
+      expect(await cellOf(pair, fixture, false)).toEqual(cell)
     })
   }
 
@@ -43,7 +55,7 @@ describe.each(pairs)('$surface → $upstream ($upstreamModel)', (pair) => {
     for (const fixture of [...requestFixtures.values()].flat()) {
       const body = bodyOf(pair, fixture)
       if (!body) continue
-      const { mark, notes } = await requestCell(stage, pair, fixture, { stream: false })
+      const { mark, notes } = await cellOf(pair, fixture, false)
       const warned = mark !== 'R' && notes.length > 0
       const before = stage.upstream.calls.length
       const response = await stage.ask(pair, body, { 'x-tollgate-strict': 'true' })
@@ -54,6 +66,14 @@ describe.each(pairs)('$surface → $upstream ($upstreamModel)', (pair) => {
       if (warned) for (const code of notes) expect(error?.message).toContain(code)
     }
   })
+})
+
+test('docs/compatibility.md has these cells', async () => {
+  // Look at a changed cell before writing the page again with `npm run compatibility`.
+  const table = await requestsTable((pair, fixture) => cellOf(pair, fixture, true))
+  const known = tableIn(await Bun.file(pagePath).text(), 'requests')
+  expect(table.split('\n').filter((line) => !known.includes(`${line}\n`))).toEqual([])
+  expect(known).toBe(table)
 })
 
 /** One on a tool, two on system text, three in the conversation: one of them inside a tool result. */
@@ -169,7 +189,7 @@ const ownDialect = pairs.filter(({ surface, upstream }) => surface === upstream)
 describe.each(ownDialect)('$surface → $upstream ($upstreamModel), the same dialect', (pair) => {
   test('a provider gets every field as it was sent, except those that would not be charged', async () => {
     for (const fixture of [...requestFixtures.values()].flat()) {
-      const { mark, notes } = await requestCell(stage, pair, fixture, { stream: false })
+      const { mark, notes } = await cellOf(pair, fixture, false)
       // Threads would have to be kept here; nothing else that is paid for is judged on the way.
       expect([fixture.feature, mark, notes]).toBeOneOf([
         [fixture.feature, 'P', []],
