@@ -10,6 +10,7 @@ import { makeProgram } from './parts/program.ts'
 import { fetchedVariable } from './recipes/fetched.ts'
 import { fileOf, mergeRepeated, type Report, readReport, staleTimes, type Tests, unexcused } from './runner/report.ts'
 import { slowFiles } from './slow-files.ts'
+import { testLimitMs } from './time-limit.ts'
 
 const root = join(import.meta.dir, '..')
 
@@ -98,13 +99,18 @@ async function runFiles({ args = [], files, env = {} }: Files): Promise<Report> 
 /** Test files spend more than half of their time waiting, for a timer, a browser or a server that starts. */
 const processes = 3 * availableParallelism()
 
-/** Each file runs in a fresh global; a process that dies fails its file and not the run. */
+/**
+ * The files that a process runs share its modules: reading and compiling the gateway anew for each of them took a third of
+ * the run. A process that dies fails its file and not the run.
+ */
 function bunTest({ report, timings }: { report: string; timings: string }): string[] {
   return [
     process.execPath,
     'test',
-    '--isolate',
+    '--no-isolate',
     `--parallel=${processes}`,
+    // Bun forgets what test/time-limit.ts sets after the first file of a process.
+    `--timeout=${testLimitMs}`,
     `--timings=${timings}`,
     '--reporter=junit',
     `--reporter-outfile=${report}`,

@@ -19,8 +19,8 @@ let behindMs = 80 * hourMs
 const clock = { now: () => systemClock.now() - behindMs, monotonicMs: systemClock.monotonicMs }
 // Reports find the rows of a period by the time in their ids.
 const realId = Bun.randomUUIDv7
-spyOn(Bun, 'randomUUIDv7').mockImplementation(((encoding: 'buffer') =>
-  realId(encoding, clock.now())) as typeof Bun.randomUUIDv7)
+const ids = spyOn(Bun, 'randomUUIDv7')
+ids.mockImplementation(((encoding: 'buffer') => realId(encoding, clock.now())) as typeof Bun.randomUUIDv7)
 const config = `
 providers:
   - id: acme
@@ -36,7 +36,10 @@ models:
     routes: [{ provider: acme, model: shared }, { provider: sandbox, model: echo }]
 `
 const harness = await startConsole({ clock, config })
-afterAll(() => harness.stop())
+afterAll(async () => {
+  await harness.stop()
+  ids.mockRestore()
+})
 
 const { manage, gateway } = harness
 const startedAt = systemClock.now()
