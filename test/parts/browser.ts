@@ -83,7 +83,10 @@ export async function watchPage(context: BrowserContext, runsScripts = true): Pr
   })
   const go = async (next: string): Promise<void> => {
     await page.goto(next)
-    if (runsScripts) await page.waitForSelector('html[data-alive]')
+    if (!runsScripts) return
+    await page.waitForSelector('html[data-alive]').catch((thrown: Error) => {
+      throw new Error(`${thrown.message}\nThe browser reported: ${reports.join('\n') || 'nothing'}`)
+    })
   }
   return { page, go, reports, close: () => page.close() }
 }

@@ -105,7 +105,9 @@ describe('on the embedded database', () => {
 
       await openCode(page)
       const facts = await page.locator('.facts-grid').innerText()
-      for (const fact of ['Claude Code', 'laptop', '127.0.0.1', 'just now', code]) expect(facts).toContain(fact)
+      for (const fact of ['Claude Code', 'laptop', '127.0.0.1', code]) expect(facts).toContain(fact)
+      // On a busy machine axe takes longer than the first minute, which is `just now`.
+      expect(facts).toMatch(/just now|\b\d+ min ago/)
       expect(errorOf(await pollDevice(url(), deviceCode))).toBe('400 authorization_pending')
       const workspaces = field(page, 'Workspace').locator('option')
       await workspaces.first().waitFor({ state: 'attached' })
