@@ -1,6 +1,7 @@
 // A client with its recipe: how it is run, and what its kind makes of an answer. Which ones there are is in the tests.
 
 import { join } from 'node:path'
+import type { GateName } from './gates.ts'
 
 export type Surface = 'chat' | 'messages' | 'responses' | 'gemini'
 
@@ -33,6 +34,8 @@ export interface RecipeClient {
   command(folder: string): string[]
   /** Runs it behind several gates at once, with a file, a URL and a key for each as arguments; undefined = one process each. */
   readonly forkCommand?: readonly string[]
+  /** Behind which gates `npm test` runs it; undefined = all, as `write-table.ts` does. */
+  readonly gates?: readonly GateName[]
   readonly exceptions: Exceptions
   readonly tellsRequestId: boolean
   readonly tellsStreamCost: boolean
@@ -54,6 +57,12 @@ export interface FetchedClient {
 
 export const root = join(import.meta.dir, '../..')
 export const recipePath = (name: string): string => join(root, 'docs/recipes', name)
+
+/**
+ * Of a previous major version: as bytes and translated, in both directions. What a gate sends does not depend on the version
+ * of the client, so the others would repeat what the current version shows.
+ */
+export const gatesOfPrevious: readonly GateName[] = ['openai-chat', 'anthropic-messages']
 
 /** The exceptions that both official families share. */
 export const officialExceptions = {

@@ -3,7 +3,14 @@
 
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
-import { type FetchedClient, officialExceptions, type RecipeClient, recipePath, root } from './client.ts'
+import {
+  type FetchedClient,
+  gatesOfPrevious,
+  officialExceptions,
+  type RecipeClient,
+  recipePath,
+  root,
+} from './client.ts'
 import { fetchOnce } from './fetched.ts'
 
 const chatExamples = ['text', 'stream', 'tools', 'parallel', 'thinking', 'image', 'structured', 'models', 'errors']
@@ -42,7 +49,7 @@ export const googleClient = {
 export async function googleClients(): Promise<FetchedClient[]> {
   const settings = ['--ignore-scripts', '--no-audit', '--no-fund', '--no-save', '--fetch-retries=1']
   return Promise.all(
-    ['3.1.0', '2.32.0'].map(async (version): Promise<FetchedClient> => {
+    ['3.1.0', '2.32.0'].map(async (version, at): Promise<FetchedClient> => {
       const fetched = await fetchOnce(`google-genai-${version}`, (folder) => [
         {
           what: 'npm install',
@@ -53,6 +60,7 @@ export async function googleClients(): Promise<FetchedClient[]> {
       const installed = 'folder' in fetched ? join(fetched.folder, 'node_modules/@google/genai') : ''
       const client: RecipeClient = {
         ...googleClient,
+        ...(at > 0 && { gates: gatesOfPrevious }),
         name: 'Google Gen AI JS',
         version,
         by: 'Node',
@@ -71,6 +79,7 @@ export function javascriptClients(): RecipeClient[] {
   const byBun = (recipe: string) => ({ by: 'Bun', recipe, command: () => [process.execPath, recipePath(recipe)] })
   const byNode = (recipe: string, aliases: Record<string, string>) => ({
     by: 'Node',
+    gates: gatesOfPrevious,
     recipe,
     command: (folder: string) => ['node', writeProgram(folder, recipe, aliases)],
   })

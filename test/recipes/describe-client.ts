@@ -34,7 +34,7 @@ export function describeClients(clients: readonly RecipeClient[]): void {
   afterAll(() => gates.stop())
   for (const client of clients) {
     let runs: Promise<ReadonlyMap<GateName, Run>> | undefined
-    for (const gate of gateNames) {
+    for (const gate of gatesOf(client)) {
       describe(`${client.name} ${client.version}, ${gate} behind the gateway`, () => {
         let run: Run | undefined
         beforeAll(async () => {
@@ -69,6 +69,8 @@ export function describeClients(clients: readonly RecipeClient[]): void {
   }
 }
 
+const gatesOf = (client: RecipeClient): readonly GateName[] => client.gates ?? gateNames
+
 interface Run {
   readonly printed: Printed
   /** The calls that reached the provider meanwhile. */
@@ -76,7 +78,7 @@ interface Run {
 }
 
 async function runEverywhere(client: RecipeClient, gates: Gates): Promise<ReadonlyMap<GateName, Run>> {
-  const all = gateNames.map((name) => gates.gate(name))
+  const all = gatesOf(client).map((name) => gates.gate(name))
   const before = all.map(({ calls }) => calls.length)
   const printed = await runRecipe(client, all)
   return new Map(

@@ -1,7 +1,7 @@
 // The official clients for Python, in the current and the previous major version, each in a separate virtual environment.
 
 import { join } from 'node:path'
-import { type FetchedClient, officialExceptions, type RecipeClient, recipePath } from './client.ts'
+import { type FetchedClient, gatesOfPrevious, officialExceptions, type RecipeClient, recipePath } from './client.ts'
 import { examplesOf, googleClient } from './clients.ts'
 import { type Fetched, fetchOnce } from './fetched.ts'
 
@@ -50,7 +50,8 @@ export async function pythonClients(): Promise<FetchedClient[]> {
   const clients = await Promise.all(
     wanted.map(async ({ name, version }) => {
       const { python, missing } = await fetchPython(name, version)
-      const client = clientOf(name, version, python)
+      const isPrevious = version !== pythonVersions[name][0]
+      const client = { ...clientOf(name, version, python), ...(isPrevious && { gates: gatesOfPrevious }) }
       return name === 'openai'
         ? [
             { client, missing },
