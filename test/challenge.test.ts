@@ -27,15 +27,19 @@ async function challenge(...args: string[]) {
   return { exitCode, errors, rows: rows.map((line) => JSON.parse(line) as Row) }
 }
 
-const attacks = ['burst', 'leave-middle', 'usage-twice', 'one-key', 'crash']
+const attacks = {
+  sqlite: ['burst', 'leave-middle', 'usage-twice', 'one-key', 'crash'],
+  // What a provider says and when a caller leaves is judged above the database.
+  postgres: ['burst', 'one-key', 'crash'],
+}
 const variants = { sqlite: 'tollgate', postgres: 'tollgate-postgres' } as const
 
 forEachEngine(({ name }) => {
   test('Tollgate charges every answer once and never more than the limit', async () => {
-    const { exitCode, errors, rows } = await challenge(variants[name], '--attacks', attacks.join(','))
+    const { exitCode, errors, rows } = await challenge(variants[name], '--attacks', attacks[name].join(','))
     expect(errors).toBe('')
     expect(rows.map(({ attack, over, uncharged, twice }) => [attack, over, uncharged, twice])).toEqual(
-      attacks.map((attack) => [attack, '0.00', '0.00', '0.00']),
+      attacks[name].map((attack) => [attack, '0.00', '0.00', '0.00']),
     )
     // The limit was used, so it was what stopped the calls.
     expect(Number(rows[0]?.spent)).toBeGreaterThan(0.95)

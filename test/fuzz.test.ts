@@ -9,7 +9,7 @@ import { addressed, allSurfaces, bodyOf, chat, messages, requestBytes, type Test
 import { startUpstream } from './parts/upstream.ts'
 import { eitherAnswer } from './parts/upstream-words.ts'
 
-const runs = 1000
+const runs = 400
 
 /** Responses and Gemini's API on the model of a chat provider: what is damaged is parsed. */
 const surfaces: readonly TestSurface[] = allSurfaces.map((surface) =>

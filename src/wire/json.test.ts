@@ -230,7 +230,7 @@ describe('a damaged document', () => {
           expect(read.reason === 'not-object').toBe(!isObject)
         }
       }),
-      { numRuns: 5000 },
+      { numRuns: 1500 },
     )
   })
 
@@ -598,7 +598,7 @@ describe('peeking at a passing object', () => {
           expect(each.end).toBeGreaterThan(each.start)
         }
       }),
-      { numRuns: 2000 },
+      { numRuns: 800 },
     )
   })
 

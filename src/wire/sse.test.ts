@@ -92,7 +92,7 @@ describe('a stream is split', () => {
         splitter.end(take)
         expect(cut).toEqual([...stream])
       }),
-      { numRuns: 2000 },
+      { numRuns: 800 },
     )
   })
 
@@ -116,7 +116,7 @@ describe('a stream is split', () => {
         const stream = bytes(parts.join(''))
         expect(events([stream])).toEqual(events([...stream].map((byte) => Uint8Array.of(byte))))
       }),
-      { numRuns: 2000 },
+      { numRuns: 800 },
     )
     const taken: number[] = []
     new SseSplitter().push(
@@ -294,7 +294,7 @@ describe('control lines', () => {
         const linesOf = (whole: string): string[] => whole.split(/\r\n|\r|\n/)
         expect(linesOf(kept)).toEqual(linesOf(record).filter((each) => !/^(id|retry)/.test(each)))
       }),
-      { numRuns: 2000 },
+      { numRuns: 800 },
     )
   })
 })
@@ -380,7 +380,7 @@ describe('events', () => {
         const inOrder = cuts.map((cut) => Math.min(cut, whole.length)).sort((a, b) => a - b)
         expect(readAll(whole, inOrder)).toEqual(oracle(text))
       }),
-      { numRuns: 5000 },
+      { numRuns: 1500 },
     )
   })
 

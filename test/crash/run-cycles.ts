@@ -96,7 +96,7 @@ export async function createSite(engine: Engine, crashUpstream: CrashUpstream, d
   const dataFolder = mkdtempSync(join(tmpdir(), 'tollgate-crash-'))
   const configPath = join(dataFolder, 'tollgate.yaml')
   writeFileSync(configPath, upstreamConfig(crashUpstream.upstream.url))
-  const databaseUrl = database ?? (engine === 'postgres' ? await (await sharedPostgres()).createDatabase() : undefined)
+  const databaseUrl = database ?? (engine === 'postgres' ? await (await sharedPostgres()).createMigrated() : undefined)
   const data = { dataFolder, databaseUrl, configPath }
   const gateway = await startOn(data)
   await gateway.stop()

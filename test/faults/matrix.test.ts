@@ -183,6 +183,8 @@ describe.each(golden)('$fault', (row) => {
       expect(seen.headers.get('x-tollgate-provider')).toBe(`${model}-${isEarly || isFirstAgain ? 0 : 1}`)
     })
 
+    // What a route learns depends on the provider's dialect, and on whether its answer is translated.
+    if (cell.upstream === 'chat' && (cell.surface === 'responses' || cell.surface === 'gemini')) return
     test('leaves the route as it should', async () => {
       faults.clock.jump(25)
       const times = outcome.all.startsWith('interrupted') ? 20 : 5

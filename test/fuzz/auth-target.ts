@@ -30,7 +30,7 @@ const corpus = [key, `Bearer ${key}`, `bearer  ${key} `, 'Basic dTpw', `Bearer $
 
 export const authTarget: FuzzTarget = {
   name: 'auth-header',
-  shareInputs: 3_000,
+  shareInputs: 1_000,
   open() {
     const { database, queries } = emptyDatabase()
     const clock = { now: () => 0, monotonicMs: () => 0 }

@@ -1,5 +1,5 @@
 // A bounded share of the fuzzing that `bun run test/fuzz/fuzz.ts` does for as long as one likes: the whole corpus, and a
-// few thousand random inputs for each target. The seed is fixed; other seeds are for nights.
+// few hundred to two thousand random inputs for each target. The seed is fixed; other seeds are for nights.
 
 import { describe, expect, test } from 'bun:test'
 import { fuzz } from './target.ts'

@@ -171,6 +171,6 @@ const course: fc.Arbitrary<Course> = fc.record({
 
 export const httpConnectionTarget: FuzzTarget = {
   name: 'http-connection',
-  shareInputs: 1_000,
+  shareInputs: 400,
   open: () => ({ property: fc.asyncProperty(requestMessages, course, check), examples: [] }),
 }

@@ -479,7 +479,7 @@ const responseCorpus = [
 
 const requests: FuzzTarget = {
   name: 'http-request',
-  shareInputs: 3_000,
+  shareInputs: 1_000,
   open() {
     const all = [...trouble('http-request'), ...corpus]
     return {
@@ -491,7 +491,7 @@ const requests: FuzzTarget = {
 
 const responses: FuzzTarget = {
   name: 'http-response',
-  shareInputs: 3_000,
+  shareInputs: 1_000,
   open() {
     const all = [...trouble('http-response'), ...responseCorpus]
     return {

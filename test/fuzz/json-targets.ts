@@ -131,7 +131,7 @@ function hasNoTwins(bytes: Uint8Array): boolean {
 }
 
 export const jsonTargets: readonly FuzzTarget[] = [
-  { name: 'json-read', shareInputs: 6_000, open: () => openBytes('json-read', checkRead) },
+  { name: 'json-read', shareInputs: 2_000, open: () => openBytes('json-read', checkRead) },
   { name: 'json-peek', shareInputs: 2_000, open: () => openBytes('json-peek', checkPeek) },
   { name: 'json-text-meter', shareInputs: 2_000, open: () => openBytes('json-text-meter', checkMeter) },
 ]

@@ -81,7 +81,7 @@ function target(
 ): FuzzTarget {
   return {
     name,
-    shareInputs: 2_000,
+    shareInputs: 800,
     open() {
       const corpus = [...trouble(name), ...requests]
       return {

@@ -82,7 +82,7 @@ const short = [
 
 export const sseTarget: FuzzTarget = {
   name: 'sse',
-  shareInputs: 3_000,
+  shareInputs: 1_000,
   open() {
     const corpus = [...trouble('sse'), ...short, ...short, ...Object.values(streamCorpus).flat()]
     return {
