@@ -158,7 +158,9 @@ async function expectCharged(till: Till, path: Path, row: Case): Promise<void> {
   else expect(lastBody(till)).toMatchObject(sent[path.provider][asked] ?? {})
   expect([row, answer.cost]).toEqual([row, formatUsd(costs[charged] as Nano)])
   const { usage, charge, notes } = await explained(answer, till)
-  expect([row, charge.total, usage.service_tier, notes]).toEqual([
+  // On a busy machine a commit that took long is noted too.
+  const tierNotes = notes.filter((each) => each.includes('service tier'))
+  expect([row, charge.total, usage.service_tier, tierNotes]).toEqual([
     row,
     formatUsd(costs[charged] as Nano),
     asked === undefined && named === undefined ? null : charged,
