@@ -409,6 +409,8 @@ forEachEngine((_, storeTest) => {
       expect(before.total.requests).toBe(times.filter((at) => at >= whole.from && at < whole.to).length)
       // Only the rows of the first, partial hour are gone.
       expect(models.length).toBe((await reported(database, 'model', {}, period)).length)
+      // The total of end users is of the rows too, not of the sums that are kept.
+      for (const [group, filters, where] of loggedTopCases) await expectTopSeries(database, group, filters, where)
       const kept = { from: noon - dayMs, to: period.to }
       for (const group of ['agent', 'session'] as const) {
         const where = { agent: 'agent', session: 'session' }[group]

@@ -319,7 +319,7 @@ export function daysAndHours(from: number, to: number): readonly [days: Span, be
  */
 const portions = { sqlite: 2_000n, postgres: 25_000n } as const
 /** An id is created a moment before the start time of its request is taken. */
-const marginMs = 60_000
+export const marginMs = 60_000
 
 /** `isSearched`: the rows are found by something else, so no index of these columns may be used. */
 export function conditionsOf(query: RequestFilters, isSearched = false): readonly Piece[] {

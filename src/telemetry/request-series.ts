@@ -3,6 +3,7 @@
 // memory and does not block the event loop for longer.
 
 import { endUserHashLength, tagsFromText } from '../kernel/attribution.ts'
+import type { WorkspaceId } from '../kernel/ids.ts'
 import {
   addFigures,
   chartColumns,
@@ -17,11 +18,14 @@ import {
   causeColumn,
   isOneOf,
   type LogDatabase,
+  marginMs,
+  oldestRequest,
   type Period,
   type Piece,
   type RequestFilters,
   readPortions,
   readSums,
+  type Source,
   type SourceQuery,
   type SumsSelect,
   sourceOf,
@@ -88,7 +92,7 @@ const rankedGroups: ReadonlySet<SeriesGroup> = new Set(['model', 'route', 'key',
 
 /**
  * At most `max` series. Groups of many values are first ranked by cost, and then the other figures are only read of those that
- * are shown.
+ * are shown, and of everything.
  */
 export async function readTopSeries(
   database: LogDatabase,
@@ -104,7 +108,7 @@ export async function readTopSeries(
   }
   const ranked = await rankSubjects(database, query)
   const kept = ranked.slice(0, max)
-  const { named, all } = await sumSeries(database, query, kept)
+  const { named, all } = await sumTop(database, query, kept)
   const rest = joined([all], named)
   // At least one: another may have begun since they were ranked.
   const count = Math.max(1, ranked.length - kept.length)
@@ -162,12 +166,57 @@ interface RankedRow {
   readonly charge: bigint
 }
 
+interface NamedAndAll {
+  readonly named: readonly Series[]
+  readonly all: SeriesSum
+}
+
+/**
+ * Groups that only the rows have, such as end users: if the sums have everything, the figures of all other rows are not added up.
+ */
+async function sumTop(
+  database: LogDatabase,
+  query: SeriesQuery,
+  kept: readonly (string | null)[],
+): Promise<NamedAndAll> {
+  const everything = { ...query, group: 'none' } as const
+  const source = sourceOf(seriesSource(everything))
+  if (!source.sums || sourceOf(seriesSource(query)).sums) return await sumSeries(database, query, kept)
+  const start = await wholeHoursFrom(database, query.workspaceId)
+  const { named } = await sumSeries(database, query, kept, { isAllNeeded: false })
+  // Read last: a request that was recorded in between is one of the others.
+  const read = await sumSeries(database, everything, undefined, { source: sourceSince(source, query, start) })
+  return { named, all: joined(read.named) }
+}
+
+/** The first hour of which the log has all requests: retention keeps the sums of those that it removes. */
+async function wholeHoursFrom(database: LogDatabase, workspaceId: WorkspaceId | undefined): Promise<number> {
+  const oldest = await oldestRequest(database, workspaceId)
+  return oldest === undefined ? Number.POSITIVE_INFINITY : Math.ceil((oldest + marginMs) / grainMs.hour) * grainMs.hour
+}
+
+/** With the rows instead of the sums before an hour. */
+function sourceSince({ sums, logged }: Source, { from, to }: Period, start: number): Source {
+  if (!sums || start <= sums.span[0]) return { sums, logged }
+  const [, end] = sums.span
+  if (start >= end) return { sums: undefined, logged: [{ from, to }] }
+  const later = logged.filter((period) => period.from >= start)
+  return { sums: { ...sums, span: [start, end] }, logged: [{ from, to: start }, ...later] }
+}
+
+interface SumOptions {
+  readonly source?: Source
+  /** Of `onlySubjects`: whether `all` is needed. */
+  readonly isAllNeeded?: boolean
+}
+
 /** `onlySubjects`: only these series, and the sum of everything in `all`, which is empty without it. */
 async function sumSeries(
   database: LogDatabase,
   query: SeriesQuery,
   onlySubjects: readonly (string | null)[] | undefined,
-): Promise<{ readonly named: readonly Series[]; readonly all: SeriesSum }> {
+  { source, isAllNeeded = true }: SumOptions = {},
+): Promise<NamedAndAll> {
   const found = new Map<string | null, Buckets>()
   const all: Buckets = new Map()
   const addTo = (buckets: Buckets, row: SummedRow, figures: Figures): void => {
@@ -183,7 +232,7 @@ async function sumSeries(
     addTo(buckets, row, figures)
   }
   const wanted: SourceQuery = { ...seriesSource(query), onlySubjects }
-  const { sums, logged } = sourceOf(wanted)
+  const { sums, logged } = source ?? sourceOf(wanted)
   if (sums) {
     const select: SumsSelect = {
       groups: (subject) => [
@@ -205,10 +254,10 @@ async function sumSeries(
     }
   }
   for (const period of logged) {
-    for await (const rows of readLogged(database, { ...query, ...period }, onlySubjects)) {
+    for await (const rows of readLogged(database, { ...query, ...period }, onlySubjects, isAllNeeded)) {
       for (const row of rows) {
         const figures = figuresOfLogged(row)
-        if (onlySubjects) addTo(all, row, figuresOfLogged(row))
+        if (onlySubjects && isAllNeeded) addTo(all, row, figuresOfLogged(row))
         if (onlySubjects && row.subject === null) continue
         add(shownValue(query.group, row.subject), row, figures)
       }
@@ -319,29 +368,23 @@ const loggedSums = [
   ...firstEventSums.map(({ name, sql }) => `${sql} AS ${name}`),
 ].join(', ')
 
-/** `onlySubjects`: all others together have NULL as their subject. */
+/** `onlySubjects`: all others together have NULL as their subject, or are not read. */
 function readLogged(
   database: LogDatabase,
   query: SeriesQuery,
   onlySubjects: readonly (string | null)[] | undefined,
+  isAllNeeded: boolean,
 ): AsyncGenerator<readonly SummedRow[]> {
   const { stepMs: _step, offsetMs: _offset, group, ...filters } = query
-  const [subject, ...values] = onlySubjects ? namedOnly(columnOf(group), onlySubjects) : [columnOf(group)]
-  const sums = `SELECT ${subject} AS subject, ${placeOf(query, 'started_at')} AS place,
-    COUNT(*) AS requests, COUNT(code) AS errors, ${loggedSums}`
-  return readPortions<SummedRow>(database, filters, 'WITH found AS (SELECT *', [
-    `) ${sums} FROM found GROUP BY 1, 2`,
-    ...values,
-  ])
-}
-
-function namedOnly(column: string, subjects: readonly (string | null)[]): Piece {
-  const subject = `COALESCE(${column}, '')`
-  const [isNamed, ...values] = isOneOf(
-    subject,
-    subjects.map((name) => name ?? ''),
-  )
-  return [`CASE WHEN ${isNamed} THEN ${subject} END`, ...values]
+  const shown = onlySubjects ? `COALESCE(${columnOf(group)}, '')` : columnOf(group)
+  const [isNamed, ...values] = isOneOf(shown, onlySubjects?.map((name) => name ?? '') ?? [])
+  const sums = `${placeOf(query, 'started_at')} AS place, COUNT(*) AS requests, COUNT(code) AS errors, ${loggedSums}`
+  const end: Piece = !onlySubjects
+    ? [`) SELECT ${shown} AS subject, ${sums} FROM found GROUP BY 1, 2`]
+    : isAllNeeded
+      ? [`) SELECT CASE WHEN ${isNamed} THEN ${shown} END AS subject, ${sums} FROM found GROUP BY 1, 2`, ...values]
+      : [`) SELECT ${shown} AS subject, ${sums} FROM found WHERE ${isNamed} GROUP BY 1, 2`, ...values]
+  return readPortions<SummedRow>(database, filters, 'WITH found AS (SELECT *', end)
 }
 
 function figuresOfLogged(row: SummedRow): Figures {
