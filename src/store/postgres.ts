@@ -55,6 +55,8 @@ export async function openPostgres(url: string, options: PostgresOptions = {}): 
         lock_timeout: timeoutFactor * lockTimeoutMs,
         idle_in_transaction_session_timeout: timeoutFactor * idleInTransactionMs,
         synchronous_commit: 'on',
+        // Otherwise the planner expects the groups of a report not to fit into `work_mem`, and sorts all of its rows.
+        hash_mem_multiplier: 8,
         default_transaction_read_only: 'on',
         // The server, too, must notice a connection that is lost, within 60 + 3 × 10 s and not two hours: it would
         // count against max_connections. Asking also keeps firewalls from forgetting one that is only idle.

@@ -12,7 +12,7 @@ export interface Reading {
   readonly rows: number
   /** Steps that go through a whole growing table. */
   readonly scans: readonly string[]
-  /** All steps of the plans of SQLite. */
+  /** All steps of the plans: in SQLite's words, or PostgreSQL's types of nodes. */
   readonly steps: readonly string[]
 }
 
@@ -86,10 +86,10 @@ async function explainPostgres(sql: Sql, statement: Statement, tables: readonly 
   const [row] = await sql<Record<string, unknown>>(text, ...statement.values)
   const found = Object.values(row ?? {})[0]
   const [plan] = (typeof found === 'string' ? JSON.parse(found) : found) as { Plan: PlanNode }[]
-  return { ...(plan ? readPlan(plan.Plan, tables) : { rows: 0, scans: [] }), steps: [] }
+  return plan ? readPlan(plan.Plan, tables) : { rows: 0, scans: [], steps: [] }
 }
 
-function readPlan(node: PlanNode, tables: readonly string[]): Omit<Reading, 'steps'> {
+function readPlan(node: PlanNode, tables: readonly string[]): Reading {
   const below = (node.Plans ?? []).map((each) => readPlan(each, tables))
   const isGrowing = tables.includes(node['Relation Name'] ?? '')
   const looked =
@@ -97,5 +97,6 @@ function readPlan(node: PlanNode, tables: readonly string[]): Omit<Reading, 'ste
   return {
     rows: below.reduce((sum, { rows }) => sum + rows, isGrowing ? looked * node['Actual Loops'] : 0),
     scans: below.flatMap(({ scans }) => scans),
+    steps: [node['Node Type'], ...below.flatMap(({ steps }) => steps)],
   }
 }
