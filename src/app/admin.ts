@@ -22,7 +22,7 @@ import { createRounds } from '../kernel/timers.ts'
 import { type ClientRequest, pathOf } from '../pipeline/client-request.ts'
 import { builtInProviderIds } from '../providers/registry.ts'
 import { isStoreUnavailable } from '../store/sql-error.ts'
-import { readStats } from '../telemetry/request-stats.ts'
+import { readSeries, wholeStepMs } from '../telemetry/request-series.ts'
 import { createRequestTail } from '../telemetry/request-tail.ts'
 import { createRouteHistory, type RouteHistory, readRouteHistory } from '../telemetry/route-history.ts'
 import { type AuditEntry, appendAudit } from '../tenancy/audit.ts'
@@ -321,6 +321,7 @@ function createPages(deps: AdminDependencies, parts: PageParts) {
     visitOf,
     readApi,
     isPublic: () => source.current.catalogIsPublic,
+    hasBatches: () => source.current.batches.enabled,
     catalog: () => catalogItems(catalog.current, health),
     offered: () => catalog.current,
     async modelsOfKey(request) {
@@ -342,10 +343,12 @@ function createPages(deps: AdminDependencies, parts: PageParts) {
     routeMonths: (modelId) => monthsOf(parts.routeHistory, catalog.current, modelId, clock.now()),
     routeCosts: (modelId) => routeCosts(catalog.current, modelId),
     async usedModels() {
-      const to = clock.now()
-      const { groups } = await readStats(database, clock, { from: to - usedDays * dayMs, to, group: 'model' })
-      const used = [...groups].sort((a, b) => Number(b.figures.requests - a.figures.requests))
-      return used.slice(0, usedMax).map(({ id }) => id)
+      // Whole days, which the sums have.
+      const to = Math.ceil(clock.now() / dayMs) * dayMs
+      const period = { from: to - usedDays * dayMs, to, stepMs: wholeStepMs, offsetMs: 0 }
+      const models = await readSeries(database, { ...period, group: 'model' })
+      const used = models.toSorted((a, b) => Number(b.total.requests - a.total.requests))
+      return used.slice(0, usedMax).map(({ value }) => value ?? '')
     },
     tokenPlace:
       adminToken.file === undefined

@@ -12,7 +12,7 @@ import { type Figures, grainMs } from '../store/request-rows.ts'
 import { daysAndHours } from './read-log.ts'
 import { createRequestLog } from './request-log.ts'
 import { chargedRequestRow } from './request-record.ts'
-import { createFolding, firstEventsOf, readStats, type StatGroup } from './request-stats.ts'
+import { createFolding, firstEventsOf, readStats, type StatGroup, type StatsQuery } from './request-stats.ts'
 
 const hourMs = grainMs.hour
 /** The start of an hour. */
@@ -54,9 +54,9 @@ async function write(database: Database, sketches: readonly Sketch[]): Promise<v
 const gist = ({ requests, errors, inputTokens, outputTokens, charge }: Figures) =>
   `${requests} requests, ${errors} errors, ${inputTokens} in, ${outputTokens} out, ${charge} nano`
 
-async function statsOf(database: Database, more: { workspaceId?: WorkspaceId; group?: StatGroup } = {}, now = noon) {
+async function statsOf(database: Database, more: Partial<Pick<StatsQuery, 'workspaceId' | 'group' | 'groupsMax'>> = {}, now = noon) {
   const span = { from: noon - 24 * hourMs, to: noon + hourMs }
-  return await readStats(database, clockAt(now), { ...span, group: 'model', ...more })
+  return await readStats(database, clockAt(now), { ...span, group: 'model', groupsMax: 50, ...more })
 }
 
 async function fold(database: Database, now = noon + 48 * hourMs): Promise<void> {
@@ -207,6 +207,8 @@ forEachEngine((_, storeTest) => {
     expect(await groups('key', 'ws_1')).toEqual(['key_2 15', 'key_1 5'])
     expect(await groups('model', 'ws_1')).toEqual(['acme/small 9', ' 6', 'acme/large 5'])
     expect(await groups('project')).toEqual(['prj_1 120'])
+    const { groups: most, groupsLeftOff } = await statsOf(database, { group: 'key', groupsMax: 1 })
+    expect([most.map(({ id }) => id), groupsLeftOff]).toEqual([['key_3'], 2])
   })
 
   storeTest('a span of days with hours around them has every request once', async ({ database }) => {
@@ -219,7 +221,7 @@ forEachEngine((_, storeTest) => {
     await fold(database)
     const read = async (fromHours: number, toHours: number) => {
       const span = { from: noon + fromHours * hourMs, to: noon + toHours * hourMs }
-      const { total, groups } = await readStats(database, clockAt(noon + 24 * hourMs), { ...span, group: 'key' })
+      const { total, groups } = await readStats(database, clockAt(noon + 24 * hourMs), { ...span, group: 'key', groupsMax: 50 })
       return [Number(total.charge), Number(groups[0]?.figures.charge ?? 0)]
     }
     expect(await read(-48, 1)).toEqual([111_111_111, 111_111_111])

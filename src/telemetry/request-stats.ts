@@ -6,7 +6,7 @@ import { createRounds, type Every } from '../kernel/timers.ts'
 import type { Database } from '../store/database.ts'
 import { type Figures, firstEventBounds, foldHours, foldMax, grainMs, noFigures } from '../store/request-rows.ts'
 import type { LogDatabase } from './read-log.ts'
-import { readSeries, wholeStepMs } from './request-series.ts'
+import { readSeries, readTopSeries, wholeStepMs } from './request-series.ts'
 
 export const statGroups = ['model', 'project', 'key'] as const
 export type StatGroup = (typeof statGroups)[number]
@@ -19,6 +19,7 @@ export interface StatsQuery {
   /** Only requests with one of these keys. By model it reads the log, because the sums have no models by key. */
   readonly keyIds?: readonly KeyId[]
   readonly group: StatGroup
+  readonly groupsMax: number
 }
 
 export interface Stats {
@@ -31,9 +32,10 @@ export interface Stats {
   readonly hours: readonly { readonly start: number; readonly figures: Figures }[]
   /** The highest cost first, then the most requests. */
   readonly groups: readonly { readonly id: string; readonly figures: Figures }[]
+  readonly groupsLeftOff: number
 }
 
-export async function readStats(database: LogDatabase, clock: Clock, query: StatsQuery): Promise<Stats> {
+export async function readStats(database: LogDatabase, clock: Clock, { groupsMax, ...query }: StatsQuery): Promise<Stats> {
   const now = clock.now()
   const from = Math.floor(query.from / grainMs.hour) * grainMs.hour
   const to = Math.ceil(query.to / grainMs.hour) * grainMs.hour
@@ -41,14 +43,15 @@ export async function readStats(database: LogDatabase, clock: Clock, query: Stat
   const [all] = await readSeries(database, { ...whole, stepMs: grainMs.hour, group: 'none' })
   // The current day is read as a whole day, which the sums have: nothing follows it.
   const end = to > now ? Math.ceil(to / grainMs.day) * grainMs.day : to
-  const groups = await readSeries(database, { ...whole, to: end, stepMs: wholeStepMs })
+  const { shown, others } = await readTopSeries(database, { ...whole, to: end, stepMs: wholeStepMs }, groupsMax)
   return {
     from,
     to,
     countedUntil: Math.min(to, now),
     total: all?.total ?? noFigures(),
     hours: [...(all?.buckets ?? [])].map(([start, figures]) => ({ start, figures })).sort((a, b) => a.start - b.start),
-    groups: groups.map(({ value, total }) => ({ id: value ?? '', figures: total })),
+    groups: shown.map(({ value, total }) => ({ id: value ?? '', figures: total })),
+    groupsLeftOff: others?.count ?? 0,
   }
 }
 

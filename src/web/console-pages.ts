@@ -58,6 +58,7 @@ export interface ConsolePagesDependencies {
   slowGuess(request: ClientRequest): Promise<Failure | undefined>
   /** An answer of the management API to a read with this request's session; undefined = it was refused. */
   readApi(request: ClientRequest, path: string): Promise<unknown>
+  hasBatches(): boolean
   /** For the audit log. `personId`: whose session it is; absent = the installation's. */
   onSession?(event: SessionEvent, personId?: PersonId): void | Promise<void>
 }
@@ -200,6 +201,7 @@ export function createConsolePages(deps: ConsolePagesDependencies, show: ShowPag
       isOperator,
       isViewingAs: isNarrowed,
       grants: grants.map(({ workspaceId, role }) => ({ workspaceId, role })),
+      hasBatches: deps.hasBatches(),
     }
   }
   const linkData = async (secret: string): Promise<LinkData> => {

@@ -27,10 +27,11 @@ export const usageQuery = (
   ...{ group_by: group as 'model', utc_offset_minutes: offset },
 })
 
-/** The query of the spend that the runway is computed from. */
+/** The query of the spend that the runway is computed from: its total. Of the groups, projects are the fewest. */
 export const spendQuery = (now: number, workspaceId: string | undefined) => ({
   from: isoTime(now - spendRateDays * dayMs),
   workspace_id: workspaceId,
+  group: 'project' as const,
 })
 
 /** The query of the spend of this month. */

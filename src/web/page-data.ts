@@ -159,6 +159,8 @@ export interface Viewer {
   readonly isViewingAs: boolean
   /** Empty for operators. */
   readonly grants: readonly { readonly workspaceId: string; readonly role: WorkspaceRole }[]
+  /** Whether batches are switched on. */
+  readonly hasBatches: boolean
 }
 
 /** A console page. It loads its content from the management API; the first answers come with the document. */
@@ -279,6 +281,11 @@ export function isVisible(name: SectionName, viewer: Viewer): boolean {
   if (name === 'account') return viewer.isPerson && !viewer.isViewingAs
   const section = consoleSections.find((each) => each.name === name)
   return section !== undefined && may(viewer, section.needs)
+}
+
+/** In the menu. The page of batches stays at its address when they are switched off, for links to those that exist. */
+export function isListed(name: SectionName, viewer: Viewer): boolean {
+  return isVisible(name, viewer) && (name !== 'batches' || viewer.hasBatches)
 }
 
 export interface ConsolePlace {

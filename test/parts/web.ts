@@ -99,6 +99,7 @@ export async function startWeb(options: WebHarnessOptions = {}): Promise<WebHarn
     routeCosts: () => [],
     usedModels: async () => options.used ?? [],
     isPublic: () => state.isPublic,
+    hasBatches: () => false,
     publicUrl: () => undefined,
     visitOf,
     readApi: async () => undefined,

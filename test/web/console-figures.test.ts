@@ -128,7 +128,14 @@ test('the palette finds all kinds of things, labels with the typed words first',
     providers: ['groq'],
     people: [{ name: 'Ada Lovelace', email: 'ada@example.com', role: 'admin' }],
     docs: [{ href: '/docs/operate/backup', label: 'Backup and restore', group: 'Operate' }],
-    viewer: { actor: 'console session', isPerson: false, isOperator: true, isViewingAs: false, grants: [] },
+    viewer: {
+      actor: 'console session',
+      isPerson: false,
+      isOperator: true,
+      isViewingAs: false,
+      grants: [],
+      hasBatches: true,
+    },
   }
   const found = (typed: string) => paletteEntries(typed, sources).map(({ label }) => label)
   expect(found('bil')).toEqual(['Billing', 'Provider bills', 'bill printer', 'acme/billow'])

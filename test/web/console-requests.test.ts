@@ -383,6 +383,7 @@ test('keys: batches have progress, results and requests, and are cancelled', asy
   const list = `${as.url}/console/${workspace.id}/batches`
   await go(list)
   await page.waitForSelector('.empty:has-text("No batches")')
+  expect(await page.locator('.console-menu [aria-current]').textContent()).toBe('Batches')
   const { id: slow } = (await createOf(as, linesOf(60, 'sandbox/slow'))).body
   const { id: quick } = (await createOf(as, linesOf(2, 'sandbox/echo'))).body
   await go(list)

@@ -234,7 +234,14 @@ describe('on the embedded database', () => {
     for (const role of ['member', 'viewer', 'admin'] as const) {
       const { page, go } = await person(role)
       const grants = [{ workspaceId: workspace.id, role }]
-      const seen: Viewer = { actor: '', isOperator: false, isPerson: true, isViewingAs: false, grants }
+      const seen: Viewer = {
+        actor: '',
+        isOperator: false,
+        isPerson: true,
+        isViewingAs: false,
+        grants,
+        hasBatches: false,
+      }
       const sections = consoleSections.filter(({ name }) => isVisible(name, seen)).map(({ name }) => name)
       const paths = sections.map((name) => sectionPath(name, workspace.id))
       for (const path of [...paths, '/console/device', modelPath('sandbox/echo')]) {

@@ -3,9 +3,10 @@
 
 import { afterAll, expect } from 'bun:test'
 import type { Page } from 'playwright-core'
+import { formatUsd, type Nano, parseUsd } from '../../src/kernel/money.ts'
 import { seriousFaults } from '../parts/axe.ts'
 import { sidewaysPixels } from '../parts/browser.ts'
-import { act, button, chooseWorkspace, field, startConsole } from './console-harness.ts'
+import { act, button, chooseWorkspace, field, type Made, startConsole } from './console-harness.ts'
 
 /** A provider that accepts one key, and refuses the empty request of a test for its content. */
 const upstream = Bun.serve({
@@ -401,6 +402,82 @@ test('requests: a failed request is followed to its cause in the panel, and the 
   expect(await page.locator('tbody tr').evaluateAll((rows) => rows.map((each) => each.dataset.row))).toEqual([
     failed?.id,
   ])
+})
+
+test('people: the page of a person has what they used of their limits and of those of their groups', async ({
+  page,
+  workspace,
+  project,
+  go,
+}) => {
+  const invitation = { email: `${workspace.id.toLowerCase()}@example.com`, role: 'member', workspace_id: workspace.id }
+  const { url } = (await manage('POST /api/invitations', invitation)) as Made & { readonly url: string }
+  const ada = await harness.accept(url, 'Ada', 'correct horse battery')
+  const create = async (path: string) => {
+    const headers = { 'content-type': 'application/json' }
+    return await (await fetch(path, { method: 'POST', headers, body: JSON.stringify({ name: 'laptop' }) })).json()
+  }
+  const key = (await ada.page.evaluate(create, `/api/projects/${project.id}/keys`)) as Made
+  await manage(`POST /api/workspaces/${workspace.id}/groups`, { name: 'design', members: [invitation.email] })
+  await manage(`POST /api/workspaces/${workspace.id}/groups`, { name: 'other', members: [] })
+  const { data: members } = await read<{ data: readonly { person_id: string; email: string }[] }>(
+    `/api/members?workspace_id=${workspace.id}`,
+  )
+  const personId = members.find(({ email }) => email === invitation.email)?.person_id ?? ''
+  const limitTo = async (path: string, ...limits: readonly (readonly [subject: string, limit: string])[]) => {
+    const spend = limits.map(([subject, limit]) => ({ subject, window: 'month', limit }))
+    await manage(`PUT ${path}/limits`, { spend_limits: spend })
+  }
+  await limitTo(`/api/projects/${project.id}`, [`person:${personId}`, '2.00'])
+  await limitTo(
+    `/api/workspaces/${workspace.id}`,
+    ['person', '9.00'],
+    ['group:design', '4.00'],
+    ['group:other', '5.00'],
+  )
+  expect(await harness.call(key.secret)).toBe(200)
+  const [first] = await waitForRequests(key.id, 1)
+  const cost = first?.cost ?? ''
+  // Half of it is used.
+  await limitTo(`/api/projects/${project.id}`, [`person:${personId}`, formatUsd((2n * (parseUsd(cost) ?? 0n)) as Nano)])
+  await go(`${harness.gateway.url}/console/${workspace.id}/people`)
+  await page.getByRole('link', { name: 'Ada', exact: true }).click()
+  await page.waitForSelector(`h1:text-is("${invitation.email}")`)
+  expect(new URL(page.url()).pathname).toBe(`/console/${workspace.id}/people/${personId}`)
+  const facts = ['Role', 'Groups'].map((name) => fact(page, name).textContent())
+  expect(await Promise.all(facts)).toEqual(['member', 'design'])
+  const limitsIn = async (title: string) => {
+    const items = page.locator(`.card:has(h2:text-is("${title}")) .limits li`)
+    return await items.evaluateAll((list) =>
+      list.map((item) => [
+        item.querySelector('[data-usd]')?.getAttribute('data-usd') ?? null,
+        item.querySelector('progress')?.getAttribute('value') ?? null,
+        item.querySelector('small')?.textContent,
+      ]),
+    )
+  }
+  // A limit of each person has no amount of one of them.
+  const own = [
+    [cost, '0.5', 'by project web'],
+    [null, null, `by workspace ${workspace.name}`],
+  ]
+  expect((await limitsIn('Spend limits')).toSorted()).toEqual(own.toSorted())
+  expect(await limitsIn('Limits of their groups')).toEqual([
+    [cost, String(Number(cost) / 4), `by workspace ${workspace.name}`],
+  ])
+  await expectSound(page)
+  await ada.close()
+})
+
+test('usage: batches that are switched off are not in the menu, and their page says so', async ({
+  page,
+  workspace,
+  go,
+}) => {
+  const menu = page.locator('.console-menu a')
+  expect(await menu.allTextContents()).not.toContain('Batches')
+  await go(`${harness.gateway.url}/console/${workspace.id}/batches`)
+  await page.waitForSelector('.empty:has-text("Batches are switched off"):has-text("batches.enabled")')
 })
 
 test('wallet: a balance below the threshold warns before it is used up', async ({ page, workspace, go }) => {

@@ -32,8 +32,10 @@ type Page = readonly [name: string, read: (database: Database) => Promise<unknow
 const list = (query: Partial<RequestQuery>) => (database: Database) =>
   listRequests(database.sql, { limit: 51, ...query })
 
-const stats = (days: number, query: Pick<StatsQuery, 'group'> & Partial<StatsQuery>) => (database: Database) =>
-  readStats(database, systemClock, { from: systemClock.now() - days * dayMs, to: systemClock.now(), ...query })
+const stats = (days: number, query: Pick<StatsQuery, 'group'> & Partial<StatsQuery>) => (database: Database) => {
+  const to = systemClock.now()
+  return readStats(database, systemClock, { from: to - days * dayMs, to, groupsMax: 50, ...query })
+}
 
 const ago = (days: number): number => systemClock.now() - days * dayMs
 

@@ -226,10 +226,10 @@ export function requestHandlers({ database, clock, requests, tail }: RouteDepend
       const { group } = query
       const workspaceId = reach.workspaceId ?? query.workspace_id
       const keyIds = await ownKeys(database, reach)
-      const wanted = { from, to, group, ...given({ workspaceId, keyIds }) }
+      const wanted = { from, to, group, groupsMax: statsGroupsMax, ...given({ workspaceId, keyIds }) }
       // One moment: the groups add up to the total.
       const stats = await database.snapshot((sql) => readStats({ ...database, sql, signal }, clock, wanted))
-      const groups = stats.groups.slice(0, statsGroupsMax).map(async ({ id, figures }) => {
+      const groups = stats.groups.map(async ({ id, figures }) => {
         return { id, name: await nameOf(database, group, id), ...sumsAnswer(figures) }
       })
       return {
@@ -239,7 +239,7 @@ export function requestHandlers({ database, clock, requests, tail }: RouteDepend
         total: sumsAnswer(stats.total),
         hours: stats.hours.map(({ start, figures }) => ({ start: isoTime(start), ...sumsAnswer(figures) })),
         groups: await Promise.all(groups),
-        groups_left_off: stats.groups.length - groups.length,
+        groups_left_off: stats.groupsLeftOff,
       }
     },
     exportUsage: {

@@ -47,7 +47,7 @@ const RequestsLink = ({ id }: Pick<Batch, 'id'>) => (
   <a href={withQuery('/console/requests', { range: '30d', batch: id })}>In the request log</a>
 )
 
-export function BatchesView({ workspaceId }: WorkspacesData) {
+export function BatchesView({ workspaceId, hasBatches }: WorkspacesData) {
   const list = useList('listBatches', { query: { workspace_id: workspaceId as `ws_${string}`, limit: batchesListed } })
   const isRunning = list.items.some(({ ended_at }) => ended_at === null)
   useTimeout(list.reload, isRunning && !list.isLoading ? pollMs : undefined)
@@ -76,11 +76,15 @@ export function BatchesView({ workspaceId }: WorkspacesData) {
       columns={columns}
       hrefOf={({ id }) => to(`batches/${id}`)}
       empty={emptyState(
-        'No batches',
+        hasBatches ? 'No batches' : 'Batches are switched off',
         <p class="muted">
           A batch is a file of requests that are answered in the background, created with an API key:{' '}
-          <a href="/docs/reference/batches">Batches</a>. The operator switches them on with <code>batches.enabled</code>
-          .
+          <a href="/docs/reference/batches">Batches</a>.{' '}
+          {!hasBatches && (
+            <>
+              The operator switches them on with <code>batches.enabled</code>.
+            </>
+          )}
         </p>,
       )}
     />

@@ -15,6 +15,7 @@ import {
   type ConsoleData,
   consoleSections,
   type Frame,
+  isListed,
   isVisible,
   type SectionName,
   sectionPath,
@@ -240,7 +241,7 @@ function ConsoleMenu({ section }: Pick<ConsoleData, 'section'>) {
   return (
     <nav aria-label="Console" class="console-menu" ref={menu}>
       {consoleSections
-        .filter(({ name }) => isVisible(name, viewer))
+        .filter(({ name }) => isListed(name, viewer))
         .map(({ name, label, icon }) => (
           <a key={name} href={to(name)} title={label} aria-current={name === section ? 'page' : undefined}>
             <Icon name={icon} />

@@ -19,7 +19,14 @@ interface Children {
   readonly children: ComponentChildren
 }
 
-const nobody: Viewer = { actor: '', isPerson: false, isOperator: false, isViewingAs: false, grants: [] }
+const nobody: Viewer = {
+  actor: '',
+  isPerson: false,
+  isOperator: false,
+  isViewingAs: false,
+  grants: [],
+  hasBatches: false,
+}
 
 export const ViewerContext = createContext<Viewer>(nobody)
 

@@ -2,7 +2,7 @@
 // a request by its id.
 
 import { modelPath } from '../../catalog/entry.ts'
-import { consoleSections, type DocsLink, isVisible, sectionPath, type Viewer } from '../../page-data.ts'
+import { consoleSections, type DocsLink, isListed, sectionPath, type Viewer } from '../../page-data.ts'
 
 export interface PaletteEntry {
   readonly kind:
@@ -49,7 +49,7 @@ const entriesMax = 30
 function pagesFor({ viewer, scope }: PaletteSources): readonly PaletteEntry[] {
   return [
     ...consoleSections
-      .filter(({ name }) => isVisible(name, viewer))
+      .filter(({ name }) => isListed(name, viewer))
       .map(({ name, label, key }) => entry('page', label, sectionPath(name, scope), `g ${key}`)),
     entry('page', 'Models', '/', 'public catalog'),
     entry('page', 'Documentation', '/docs', 'guides and reference'),
