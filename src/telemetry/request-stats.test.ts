@@ -54,7 +54,11 @@ async function write(database: Database, sketches: readonly Sketch[]): Promise<v
 const gist = ({ requests, errors, inputTokens, outputTokens, charge }: Figures) =>
   `${requests} requests, ${errors} errors, ${inputTokens} in, ${outputTokens} out, ${charge} nano`
 
-async function statsOf(database: Database, more: Partial<Pick<StatsQuery, 'workspaceId' | 'group' | 'groupsMax'>> = {}, now = noon) {
+async function statsOf(
+  database: Database,
+  more: Partial<Pick<StatsQuery, 'workspaceId' | 'group' | 'groupsMax'>> = {},
+  now = noon,
+) {
   const span = { from: noon - 24 * hourMs, to: noon + hourMs }
   return await readStats(database, clockAt(now), { ...span, group: 'model', groupsMax: 50, ...more })
 }
@@ -221,7 +225,11 @@ forEachEngine((_, storeTest) => {
     await fold(database)
     const read = async (fromHours: number, toHours: number) => {
       const span = { from: noon + fromHours * hourMs, to: noon + toHours * hourMs }
-      const { total, groups } = await readStats(database, clockAt(noon + 24 * hourMs), { ...span, group: 'key', groupsMax: 50 })
+      const { total, groups } = await readStats(database, clockAt(noon + 24 * hourMs), {
+        ...span,
+        group: 'key',
+        groupsMax: 50,
+      })
       return [Number(total.charge), Number(groups[0]?.figures.charge ?? 0)]
     }
     expect(await read(-48, 1)).toEqual([111_111_111, 111_111_111])

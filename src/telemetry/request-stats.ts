@@ -35,7 +35,11 @@ export interface Stats {
   readonly groupsLeftOff: number
 }
 
-export async function readStats(database: LogDatabase, clock: Clock, { groupsMax, ...query }: StatsQuery): Promise<Stats> {
+export async function readStats(
+  database: LogDatabase,
+  clock: Clock,
+  { groupsMax, ...query }: StatsQuery,
+): Promise<Stats> {
   const now = clock.now()
   const from = Math.floor(query.from / grainMs.hour) * grainMs.hour
   const to = Math.ceil(query.to / grainMs.hour) * grainMs.hour

@@ -89,6 +89,26 @@ describe('the list', () => {
     await close()
   })
 
+  browserTest('finds the cheapest model with tools and a context of 200,000 tokens', async () => {
+    const { page, reports, close } = await open(web.url)
+    await page.locator('.facet label', { hasText: 'Tools' }).locator('input').check()
+    await page.locator('.facet label', { hasText: '200K or more' }).locator('input').check()
+    await page.selectOption('select[name=sort]', { label: 'input price' })
+    await page.waitForURL(/\?tag=tools&min_context=200000&sort=price$/)
+    const fitting = web.entries.filter(
+      ({ tags, context_tokens: size }) => tags.includes('tools') && (size ?? 0) >= 200_000,
+    )
+    await page.waitForSelector(`.result-count:text-is("${fitting.length} of ${web.entries.length} models")`)
+    const priceOf = ({ price }: (typeof fitting)[number]) =>
+      typeof price === 'object' && price ? Number(price.input) : 0
+    const lowest = Math.min(...fitting.map(priceOf))
+    const first = await page.locator('[data-row]').first().getAttribute('data-row')
+    const cheapest = fitting.filter((entry) => priceOf(entry) === lowest).map(({ id }) => id)
+    expect(cheapest).toContain(first ?? '')
+    expect(reports).toEqual([])
+    await close()
+  })
+
   browserTest('searches, filters, sorts, turns pages and compares without scripts', async () => {
     const { page, close } = await openPage(browser, web.url, { javaScriptEnabled: false })
     expect(await page.locator('[data-row="openai/gpt-5.6"]').isVisible()).toBe(true)

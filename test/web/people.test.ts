@@ -73,7 +73,6 @@ browserTest(
       ...[
         'Usage',
         'Requests',
-        'Batches',
         'Playground',
         'API keys',
         'Projects & limits',
@@ -117,7 +116,6 @@ browserTest(
     expect(await menuOf(member)).toEqual([
       'Usage',
       'Requests',
-      'Batches',
       'Playground',
       'API keys',
       'Projects & limits',
@@ -159,7 +157,6 @@ browserTest(
     expect(await menuOf(viewer)).toEqual([
       'Usage',
       'Requests',
-      'Batches',
       'API keys',
       'Projects & limits',
       'Billing',
@@ -180,15 +177,7 @@ browserTest(
     await operator.reload()
     await button(operator, 'viewer').click()
     await operator.waitForSelector('text=You are viewing the console as viewer')
-    expect(await menuOf(operator)).toEqual([
-      'Usage',
-      'Requests',
-      'Batches',
-      'API keys',
-      'Projects & limits',
-      'Billing',
-      'Alerts',
-    ])
+    expect(await menuOf(operator)).toEqual(['Usage', 'Requests', 'API keys', 'Projects & limits', 'Billing', 'Alerts'])
     await button(operator, 'Stop').click()
     await operator.waitForSelector('.console-menu a:has-text("Settings")')
 
