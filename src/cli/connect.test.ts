@@ -23,6 +23,9 @@ onSqlite((engine) => {
     expect([readFileSync(file, 'utf8'), (await world.json('keys')).data]).toEqual([original, []])
     const written = await world.run('connect claude --model acme/small')
     expect([written.exit, written.out]).toEqual([0, expect.stringContaining('connect claude --undo')])
+    // Members that were absent and stay absent are no change.
+    expect(written.out).toContain('  env.ANTHROPIC_AUTH_TOKEN\n')
+    expect(written.out).not.toContain('forceLogin')
     expect(written.out + written.err).not.toMatch(/sk-tg-[A-Za-z0-9]/)
     const settings = JSON.parse(readFileSync(file, 'utf8'))
     expect(settings).toMatchObject({ model: 'opus', env: { FOO: '1', ANTHROPIC_MODEL: 'acme/small' } })

@@ -42,7 +42,9 @@ test('every YAML file of deploy/ parses', () => {
 })
 
 test('the npm package has the launcher and what it runs, and the chart has the version of the package', () => {
-  expect(manifest.files).toEqual(expect.arrayContaining(['bin', 'src', '!src/**/*.test.*', 'docs/**/*.md']))
+  expect(manifest.files).toEqual(
+    expect.arrayContaining(['bin', 'src', '!src/**/*.test.*', 'docs/**/*.md', 'docs/recipes']),
+  )
   expect(manifest.bin).toEqual({ tollgate: 'bin/tollgate' })
   const { version, appVersion } = yaml('helm/tollgate/Chart.yaml')
   expect([version, appVersion]).toEqual([manifest.version, manifest.version])

@@ -8,7 +8,7 @@ import { readAnswer, unreachable } from '../api-client.ts'
 import { type CommandContext, type CommandDefinition, printResult } from '../command.ts'
 import { answerCommand, downloadCommand, listCommand, listLimitOption, workspaceFilter } from '../operation-command.ts'
 import { exitCodes, listedBy, Refusal, tryTo, usageRefusal } from '../refusal.ts'
-import { cleanText, renderFacts, shownCount, shownTime, shownUsd } from '../values.ts'
+import { cleanText, counted, renderFacts, shownCount, shownTime, shownUsd } from '../values.ts'
 
 type Batch = AnswerOf<'getBatch'>
 
@@ -121,7 +121,7 @@ checked before the first one runs, and its estimated cost has to be in the walle
     const batch = await callWithKey<CreatedBatch>(context, '/v1/batches', JSON.stringify(order))
     if (batch.status === 'failed') throw wrongLines(batch)
     const { id, request_counts: counts } = batch
-    printResult(context, batch, () => `Batch ${id} created: ${shownCount(counts.total)} lines\n`)
+    printResult(context, batch, () => `Batch ${id} created: ${counted(counts.total, 'line')}\n`)
     if (!json) terminal.complain(`Next: tollgate batches show ${id} --wait\n`)
   },
 }

@@ -6,6 +6,7 @@ import { rmSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import type { AnswerOf } from '../../api/client.ts'
+import { valueAt } from '../../config/document.ts'
 import { nearestNames } from '../../kernel/nearest.ts'
 import { type CommandContext, type CommandDefinition, printResult } from '../command.ts'
 import {
@@ -194,12 +195,13 @@ function write(context: CommandContext, client: FileClient, facts: ConnectFacts)
   const members = client.members(facts)
   const settings = readSettings(readText(target)) ?? {}
   keepBackup(target)
+  const changed = members.filter(({ path, value }) => !Bun.deepEquals(valueAt(settings, path), value))
   writeText(target, renderSettings(withMembers(settings, members)))
   writeTokenFile(context, client, facts)
   const masked = jsonMembers(client.members({ ...facts, key: shownKey }))
   printResult(context, { client: client.id, file: target, backup: backupOf(target), members: masked }, () => {
-    const changed = members.map(({ path }) => `  ${path.join('.')}\n`).join('')
-    return `${client.title} now uses ${facts.url}. Changed in ${target}:\n${changed}${nextSteps(client, facts)}`
+    const list = changed.map(({ path }) => `  ${path.join('.')}\n`).join('')
+    return `${client.title} now uses ${facts.url}. Changed in ${target}:\n${list}${nextSteps(client, facts)}`
   })
 }
 

@@ -267,7 +267,7 @@ function printOutcome(context: CommandContext, url: string, { copied, tables, le
   }
   const lines = [
     `${copied ? 'Copied' : 'Copied earlier, compared again'}: ${shownCount(rows)} rows of ${tables.length} tables are the same on both sides.`,
-    `${shownCount(books.wallets)} wallets with $${formatUsd(books.total as Nano)}, recomputed from ${shownCount(books.transfers)} transfers on both sides.`,
+    `${counted(books.wallets, 'wallet')} with $${formatUsd(books.total as Nano)}, recomputed from ${counted(books.transfers, 'transfer')} on both sides.`,
     ...(left.length > 0 ? [`Not copied, because these tables are not Tollgate's: ${left.join(', ')}.`] : []),
     `${dataFolder} is marked: no gateway uses the old database again. Keep it until the new one has a backup.`,
     '',

@@ -308,7 +308,8 @@ function projectFacts(project: AnswerOf<'getProject'>, now: number) {
 
 function projectText(project: AnswerOf<'getProject'>, done: string): string {
   const [name, models] = [cleanText(project.name), cleanText(shownModels(project))]
-  return `Project "${name}" ${done}: ${project.id}, models ${models}\n`
+  const content = project.exports_content ? ', exports content' : ''
+  return `Project "${name}" ${done}: ${project.id}, models ${models}${content}\n`
 }
 
 const keyCommands: readonly CommandDefinition[] = [
