@@ -141,6 +141,9 @@ const acts: Readonly<Record<string, (page: Page) => Promise<void>>> = {
     await page.click('button:text-is("Send")')
     await page.waitForSelector('[data-answer="sandbox/tools"] [data-cost]')
     await page.waitForSelector('[data-answer="sandbox/think"] [data-cost]')
+    // On a phone the button is below the answers.
+    await page.mouse.move(0, 0)
+    await page.evaluate('scrollTo(0, 0)')
   },
 }
 
