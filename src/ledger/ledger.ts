@@ -34,6 +34,11 @@ export interface HoldRequest {
   readonly lifetimeMs?: number | undefined
   /** Spend limits that must have room too; reserved and charged together with the wallet. Absent = none. */
   readonly budgets?: readonly Budget[] | undefined
+  /**
+   * It outlives its process: only `endStanding` or its lifetime ends it. The embedded engine keeps holds in memory, so there
+   * it has to be placed again after a restart, before anything else is held.
+   */
+  readonly isStanding?: true
 }
 
 export interface Settlement {
@@ -64,6 +69,8 @@ export interface Held {
   readonly kind: 'held'
   /** The spend limits of the hold, as they were when it was granted. Absent = none. */
   readonly budgets?: readonly BudgetUse[] | undefined
+  /** Of a part of a standing hold, whose amount is not what was asked for; absent = that is held. */
+  readonly amount?: Nano
 }
 
 /** An empty wallet is reported before an exhausted budget. */
@@ -71,6 +78,9 @@ export type HoldOutcome = Held | Insufficient | OverBudget | Unavailable
 
 /** `gone`: the hold is no longer open (settled, released, or reaped because this process was taken for dead). */
 export type ExtendOutcome = HoldOutcome | { readonly kind: 'gone' }
+
+/** `gone`: the standing hold has ended. */
+export type PartOutcome = (Held & { readonly amount: Nano }) | { readonly kind: 'gone' } | Unavailable
 
 /** How a settlement ended, once that is certain. */
 export type SettleEnd =
@@ -143,6 +153,14 @@ export interface Ledger {
   /** Resolves when the charge is durable, or after 30 s. A second call returns the charge of the first. */
   settle(settlement: Settlement): Promise<SettleOutcome>
   release(requestId: RequestId): ReleaseOutcome | Promise<ReleaseOutcome>
+  /**
+   * A hold that takes the place of a part of a standing one: of the amount that is asked for, or of what is left of it. It
+   * needs no free money, and counts in the spend limits of the standing one.
+   */
+  takePart(from: RequestId, request: HoldRequest): PartOutcome | Promise<PartOutcome>
+  /** What is left of a standing hold; undefined = it has ended, or was never placed. */
+  standing(requestId: RequestId): Promise<Nano | undefined>
+  endStanding(requestId: RequestId, workspaceId: WorkspaceId): ReleaseOutcome | Promise<ReleaseOutcome>
   fund(funding: Funding): Promise<FundOutcome>
   /** Takes back a wrong top-up or a payment that was refunded: a new transfer. Refused if less than that is free. */
   correct(correction: Correction): Promise<CorrectOutcome>

@@ -138,6 +138,13 @@ export async function createEmbeddedLedger(options: LedgerOptions, journal: Jour
     markSent: (requestId) => book.markSent(requestId),
     settle: (settlement) => settlements.settle(settlement),
     release: (requestId) => (book.release(requestId) ? { kind: 'released' } : { kind: 'gone' }),
+    takePart(from, request) {
+      const expiresAtMs = clock.monotonicMs() + (request.lifetimeMs ?? holdLifetimeMs)
+      const amount = book.takePart(from, request, clock.now(), expiresAtMs)
+      return amount === undefined ? { kind: 'gone' } : { kind: 'held', amount }
+    },
+    standing: async (requestId) => book.heldFor(requestId),
+    endStanding: (requestId) => (book.release(requestId) ? { kind: 'released' } : { kind: 'gone' }),
     fund: (funding) => fund(options, { book, writeHealth }, funding),
     correct: (correction) => correct({ ...options, onBroken }, { book, writeHealth }, correction),
     recount: (...limited) => void seeds.recount(...limited).catch(onSeedFault),
@@ -288,6 +295,27 @@ export class WalletBook {
     if (reservation.kind !== 'held') return reservation
     this.#holds.set(requestId, hold)
     return uses ? { kind: 'held', budgets: uses } : reservation
+  }
+
+  /** See `Ledger.takePart`. undefined: there is no such open hold. */
+  takePart(
+    from: RequestId,
+    { requestId, amount: wanted }: HoldTerms,
+    now: number,
+    expiresAtMs: number,
+  ): Nano | undefined {
+    assert(!this.#holds.has(requestId), `${requestId} holds already`)
+    const whole = this.#open(from)
+    if (!whole) return undefined
+    const amount = wanted < whole.amount ? wanted : whole.amount
+    // What the wallet and its limits hold stays the same.
+    whole.amount -= amount
+    this.#holds.set(requestId, { ...whole, requestId, amount, covered: 0n, heldAt: now, expiresAtMs, sent: false })
+    return amount as Nano
+  }
+
+  heldFor(requestId: RequestId): Nano | undefined {
+    return this.#open(requestId)?.amount as Nano | undefined
   }
 
   /** undefined: there is no such open hold. */

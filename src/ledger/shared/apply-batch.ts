@@ -18,13 +18,16 @@ import {
   type EndedHold,
   type ExtendOperation,
   endHolds,
+  endStandingHolds,
   insertHolds,
   lowerHold,
   markHoldsSent,
   ofKind,
+  type PartOperation,
   raiseHolds,
   type SettleOperation,
   type SharedOperation,
+  takeParts,
   takeUnconfirmed,
 } from './holds.ts'
 import type { Owner } from './replica.ts'
@@ -57,6 +60,8 @@ interface TakenHolds {
   /** Settled and released ones. */
   readonly ended: ReadonlyMap<RequestId, EndedHold>
   readonly raised: ReadonlySet<ExtendOperation>
+  /** What was taken of standing holds. */
+  readonly parts: ReadonlyMap<PartOperation, Nano>
 }
 
 async function takeHolds(sql: Sql, owner: Owner, batch: readonly SharedOperation[]): Promise<TakenHolds> {
@@ -70,8 +75,11 @@ async function takeHolds(sql: Sql, owner: Owner, batch: readonly SharedOperation
   )
   await takeUnconfirmed(sql, owner, ofKind(batch, 'release'))
   const released = await endHolds(sql, owner, 'released', ids('release'))
+  const standing = ofKind(batch, 'release').flatMap(({ requestId, isStanding }) => (isStanding ? requestId : []))
+  const ended = await endStandingHolds(sql, owner, standing)
+  const parts = await takeParts(sql, owner, ofKind(batch, 'part'))
   const raised = await raiseHolds(sql, owner, ofKind(batch, 'extend'))
-  return { ended: new Map([...settled, ...released]), raised }
+  return { ended: new Map([...settled, ...released, ...ended]), raised, parts }
 }
 
 /** The decisions of the wallets. */
@@ -115,7 +123,7 @@ async function moveWallets(
 }
 
 /** Delivered content comes before running requests, and these before new ones; otherwise the order of arrival holds. */
-const ranks: Record<SharedOperation['kind'], number> = { settle: 0, extend: 1, hold: 2, release: 3, sent: 3 }
+const ranks: Record<SharedOperation['kind'], number> = { settle: 0, extend: 1, hold: 2, part: 2, release: 3, sent: 3 }
 
 function addEnd(move: WalletMove, operation: SharedOperation, { amount, budgets }: EndedHold, minute: number): void {
   const due = operation.kind === 'settle' ? dueOf(operation.settlement) : 0n
@@ -249,6 +257,10 @@ function answer(operation: SharedOperation, { taken, moved, settled }: Results):
   switch (operation.kind) {
     case 'hold':
       return operation.answer(moved.outcome(operation))
+    case 'part': {
+      const amount = taken.parts.get(operation)
+      return operation.answer(amount === undefined ? { kind: 'gone' } : { kind: 'held', amount })
+    }
     case 'extend':
       return operation.answer(taken.raised.has(operation) ? moved.outcome(operation) : { kind: 'gone' })
     case 'settle':

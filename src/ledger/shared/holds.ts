@@ -6,7 +6,7 @@
 // still settle a hold that is not reaped yet, and none that is. Any number of replicas may reap at the same time.
 
 import type { Failpoint } from '../../kernel/failpoint.ts'
-import type { RequestId, WorkspaceId } from '../../kernel/ids.ts'
+import type { ReplicaId, RequestId, WorkspaceId } from '../../kernel/ids.ts'
 import type { Nano } from '../../kernel/money.ts'
 import { minuteAt } from '../../kernel/spend-limit.ts'
 import { type Database, databaseNow } from '../../store/database.ts'
@@ -20,6 +20,7 @@ import type {
   ExtendOutcome,
   HoldOutcome,
   HoldRequest,
+  PartOutcome,
   ReapReport,
   ReleaseOutcome,
   SettleEnd,
@@ -62,7 +63,13 @@ export interface SettleOperation extends Common<'settle', SettleEnd | { readonly
   readonly budgets: readonly Budget[]
 }
 
+/** Takes the place of a part of a standing hold. */
+export interface PartOperation extends Common<'part', PartOutcome>, HoldTerms {
+  readonly from: RequestId
+}
+
 export interface ReleaseOperation extends Common<'release', ReleaseOutcome> {
+  readonly isStanding?: true
   /** Set if the commit of the hold was sent and not confirmed, so that it may still come. */
   readonly unconfirmed?: HoldTerms | undefined
 }
@@ -70,7 +77,13 @@ export interface ReleaseOperation extends Common<'release', ReleaseOutcome> {
 /** Its answer is not awaited. */
 export type SentOperation = Common<'sent', unknown>
 
-export type SharedOperation = HoldOperation | ExtendOperation | SettleOperation | ReleaseOperation | SentOperation
+export type SharedOperation =
+  | HoldOperation
+  | PartOperation
+  | ExtendOperation
+  | SettleOperation
+  | ReleaseOperation
+  | SentOperation
 
 export function ofKind<Kind extends SharedOperation['kind']>(
   batch: readonly SharedOperation[],
@@ -80,6 +93,9 @@ export function ofKind<Kind extends SharedOperation['kind']>(
 }
 
 // The rows.
+
+/** In place of a replica: nobody's death ends a standing hold. */
+const standing = { id: 'standing' as ReplicaId, epoch: 0n }
 
 const reapPortionMax = 500n
 const contentionRetriesMax = 3
@@ -126,6 +142,43 @@ export async function endHolds(
   return new Map(rows.map((row) => [row.request_id, { amount: row.amount, budgets: parseBudgetNames(row.budgets) }]))
 }
 
+/** Ends standing holds, and returns what was left of them. */
+export function endStandingHolds(
+  sql: Sql,
+  { now }: Owner,
+  ids: readonly RequestId[],
+): Promise<Map<RequestId, EndedHold>> {
+  return endHolds(sql, { ...standing, now }, 'released', ids)
+}
+
+/** Undefined = it has ended. */
+export async function readStanding({ sql }: Database, requestId: RequestId): Promise<Nano | undefined> {
+  const [row] = await sql<{ amount: Nano }>`SELECT amount FROM holds
+    WHERE request_id = ${requestId} AND state = 'open' AND owner = ${standing.id}`
+  return row?.amount
+}
+
+/** Turns parts of standing holds into holds of this replica. What the wallet and its limits hold stays the same. */
+export async function takeParts(
+  sql: Sql,
+  owner: Owner,
+  operations: readonly PartOperation[],
+): Promise<ReadonlyMap<PartOperation, Nano>> {
+  const taken = new Map<PartOperation, Nano>()
+  for (const operation of [...operations].sort((a, b) => (a.from < b.from ? -1 : 1))) {
+    const { from, request, lifetimeMs } = operation
+    const [whole] = await sql<{ amount: bigint; budgets: string | null }>`SELECT amount, budgets FROM holds
+      WHERE request_id = ${from} AND state = 'open' AND owner = ${standing.id} FOR UPDATE`
+    if (!whole) continue
+    const amount = (request.amount < whole.amount ? request.amount : whole.amount) as Nano
+    await sql`UPDATE holds SET amount = amount - ${amount} WHERE request_id = ${from}`
+    const row = { ...holdRow(owner, { request, lifetimeMs }), amount, budgets: whole.budgets }
+    await insertList(sql, 'holds', [row])
+    taken.set(operation, amount)
+  }
+  return taken
+}
+
 /** Raises the holds before the balance is read, because a hold's row is locked before its balance. */
 export async function raiseHolds(
   sql: Sql,
@@ -167,7 +220,8 @@ export async function takeUnconfirmed(sql: Sql, owner: Owner, operations: readon
   await insertList(sql, 'holds', rows, ' ON CONFLICT (request_id) DO NOTHING')
 }
 
-function holdRow(owner: Owner, { request, lifetimeMs }: HoldTerms) {
+function holdRow(replica: Owner, { request, lifetimeMs }: HoldTerms) {
+  const owner = request.isStanding ? { ...replica, ...standing } : replica
   return {
     request_id: request.requestId,
     wallet_id: walletOf(request.workspaceId),
@@ -292,8 +346,8 @@ function lockDead(
   const only = 'only' in scope ? scope.only : ''
   const except = 'except' in scope ? [...scope.except].join(',') : ''
   return sql<ReapedRow>`SELECT request_id, wallet_id, amount, sent_at, budgets FROM holds
-    WHERE state = 'open' AND (expires_at < ${now} OR NOT EXISTS (
-        SELECT 1 FROM replicas WHERE id = holds.owner AND epoch = holds.epoch AND heartbeat_at >= ${deadSince}))
+    WHERE state = 'open' AND (expires_at < ${now} OR (owner <> ${standing.id} AND NOT EXISTS (
+        SELECT 1 FROM replicas WHERE id = holds.owner AND epoch = holds.epoch AND heartbeat_at >= ${deadSince})))
       AND (${only} = '' OR wallet_id = ${only}) AND wallet_id <> ALL(string_to_array(${except}, ','))
     ORDER BY request_id LIMIT ${reapPortionMax} FOR UPDATE OF holds SKIP LOCKED`
 }

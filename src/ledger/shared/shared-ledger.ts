@@ -28,7 +28,14 @@ import {
 import { listTransfers, readTransfersOf } from '../transfer.ts'
 import { readBudget, readLeavesBy } from './balances.ts'
 import { type BatchQueue, createBatchQueue, settleRetryMs as retryMs } from './batch-queue.ts'
-import { awaitHolds, clearEnded, type ReleaseOperation, reapHolds, type SharedOperation } from './holds.ts'
+import {
+  awaitHolds,
+  clearEnded,
+  type ReleaseOperation,
+  readStanding,
+  reapHolds,
+  type SharedOperation,
+} from './holds.ts'
 import { describeSkew, heartbeatMs, joinReplicas } from './replica.ts'
 
 const probeMs = 1000
@@ -88,6 +95,9 @@ export async function createSharedLedger(options: LedgerOptions): Promise<Ledger
     markSent: holds.markSent,
     settle: holds.settle,
     release: holds.release,
+    takePart: holds.takePart,
+    standing: (requestId) => readStanding(database, requestId),
+    endStanding: holds.endStanding,
     fund: (funding) => commit(options, writeHealth, (sql) => recordFunding(sql, funding, clock.now(), reach)),
     correct: (correction) =>
       commit(options, writeHealth, (sql) => recordCorrection(sql, correction, { now: clock.now(), reach })),
@@ -165,7 +175,8 @@ async function commit<T>(
 // the process remembers; the rows in the database decide. The first call that ends a hold takes it out of the list, so two
 // ends of one request cannot both be on their way.
 
-interface OwnHolds extends Pick<Ledger, 'hold' | 'extend' | 'markSent' | 'settle' | 'release'> {
+interface OwnHolds
+  extends Pick<Ledger, 'hold' | 'takePart' | 'extend' | 'markSent' | 'settle' | 'release' | 'endStanding'> {
   /** Removes holds that the reaper has ended. */
   forget(requestIds: Iterable<RequestId>): void
   /** Settlements with an unknown outcome are looked up at most once more. */
@@ -184,7 +195,8 @@ function createOwnHolds(options: LedgerOptions, queue: BatchQueue, counters: End
     workspaceId: WorkspaceId,
     unconfirmed?: ReleaseOperation['unconfirmed'],
   ): void => {
-    submit(queue, { kind: 'release', requestId, workspaceId, retryMs: holdLifetimeMs, unconfirmed }).catch(() => {})
+    const terms = { unconfirmed, ...(unconfirmed?.request.isStanding && { isStanding: true as const }) }
+    submit(queue, { kind: 'release', requestId, workspaceId, retryMs: holdLifetimeMs, ...terms }).catch(() => {})
   }
   const insistOnStored = async (requestId: RequestId): Promise<SettleEnd | undefined> => {
     while (!isClosed) {
@@ -237,9 +249,21 @@ function createOwnHolds(options: LedgerOptions, queue: BatchQueue, counters: End
       assert(amount >= 0n, 'a hold is not negative')
       const outcome = await submit(queue, { kind: 'hold', requestId, workspaceId, retryMs: 0, request, lifetimeMs })
       if (outcome.kind === 'unavailable') releaseLater(requestId, workspaceId, { request, lifetimeMs })
-      if (outcome.kind !== 'held') return outcome
+      // A standing hold is not this process's own.
+      if (outcome.kind !== 'held' || request.isStanding) return outcome
       open.add(requestId, { workspaceId, budgets, amount, heldAt: clock.now() })
       await reach('after_hold')
+      return outcome
+    },
+    async takePart(from, request) {
+      const { requestId, workspaceId, lifetimeMs = holdLifetimeMs, budgets = noBudgets } = request
+      const outcome = await submit(queue, {
+        ...{ kind: 'part', requestId, workspaceId, retryMs: 0 },
+        ...{ from, request, lifetimeMs },
+      })
+      if (outcome.kind === 'unavailable') releaseLater(requestId, workspaceId, { request, lifetimeMs })
+      if (outcome.kind !== 'held') return outcome
+      open.add(requestId, { workspaceId, budgets, amount: outcome.amount, heldAt: clock.now() })
       return outcome
     },
     async extend(requestId, more) {
@@ -261,6 +285,9 @@ function createOwnHolds(options: LedgerOptions, queue: BatchQueue, counters: End
       const own = open.take(requestId)
       if (!own) return { kind: 'gone' }
       return submit(queue, { kind: 'release', requestId, workspaceId: own.workspaceId, retryMs })
+    },
+    endStanding(requestId, workspaceId) {
+      return submit(queue, { kind: 'release', requestId, workspaceId, retryMs, isStanding: true })
     },
     forget(requestIds) {
       for (const requestId of requestIds) open.take(requestId)
