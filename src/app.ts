@@ -143,6 +143,7 @@ async function start(deps: AppDependencies): Promise<App> {
   const { database } = storage
   const isBusy = shedding.isStrained
   const batches = createBatches({ ...base, storage, auth, pipeline, alerts, isBusy, forwardedProtoOf })
+  await batches.restoreHolds()
   admin = createAdmin({
     ...{ ...base, storage, auth, pipeline, alerts, batches: batches.managed, addressOf, forwardedProtoOf, onDefect },
     stripeUrl: deps.stripeUrl,

@@ -41,6 +41,8 @@ export const slowFiles: Readonly<Record<string, number>> = {
   'test/batches/openai-batches.test.ts': 40,
   'test/batches/anthropic-batches.test.ts': 40,
   'test/batches/killed.test.ts': 40,
+  'test/batches/killed-at-provider.test.ts': 40,
+  'test/batches/at-provider.test.ts': 40,
   'test/policies/answers.test.ts': 40,
   'test/responses-socket.test.ts': 40,
   'test/tenancy/at-limits.test.ts': 40,

@@ -15,7 +15,7 @@ export const batchSchema = z.object({
   endpoint: z.string().describe('The path of its lines; `/v1/messages` = created with the API of Anthropic.'),
   status: z.enum(batchStatuses).describe('As in docs/reference/batches.md.'),
   waits_for: z
-    .enum(['balance', 'limit'])
+    .enum(['balance', 'limit', 'provider'])
     .nullable()
     .describe('Why no line is started at the moment; null = nothing prevents it.'),
   total: lines('of the input; 0 if one of them is wrong and nothing was run'),
@@ -23,8 +23,14 @@ export const batchSchema = z.object({
   errored: lines('with an error'),
   cancelled: lines('that were not run because it was cancelled'),
   expired: lines('that were not run because its time was over'),
+  provider: z
+    .string()
+    .nullable()
+    .describe(
+      'The provider in whose own batches its lines run, at the price of the tier `batch`; null = they are called one by one, at the ordinary price.',
+    ),
   cost: usd.describe('USD charged so far, as a decimal string.'),
-  estimate: usd.describe('USD that were expected when it was created.'),
+  estimate: usd.describe('USD that were expected when it was created; at a provider, what was held for it.'),
   input_tokens: z.int(),
   output_tokens: z.int(),
   errors: z

@@ -11,6 +11,7 @@ import { assert, type Failure } from '../kernel/failure.ts'
 import { createId, type RequestId } from '../kernel/ids.ts'
 import { createLedger } from '../ledger/create-ledger.ts'
 import type { Ledger } from '../ledger/ledger.ts'
+import { answersOnly, batchDependencies } from '../pipeline/batch-dependencies.ts'
 import type { ClientRequest } from '../pipeline/client-request.ts'
 import { createCountTokens } from '../pipeline/count-tokens.ts'
 import { createTicker } from '../pipeline/deadline.ts'
@@ -18,9 +19,11 @@ import { InputRatios } from '../pipeline/estimate.ts'
 import { createExpectedCost } from '../pipeline/expected-cost.ts'
 import { createKeptReasoning } from '../pipeline/kept-reasoning.ts'
 import { PreviousTurns, UsualOutputs } from '../pipeline/learned.ts'
+import { createPrepareRequest } from '../pipeline/prepare-request.ts'
 import { Rooms } from '../pipeline/rooms.ts'
 import { createRunRequest, type RunDependencies } from '../pipeline/run.ts'
 import { createCacheKeys, createContentTags } from '../pipeline/session.ts'
+import { replyOfResult, type StoredResult } from '../pipeline/stored-result.ts'
 import { PendingSettlements } from '../pipeline/stream.ts'
 import { createWarmUp } from '../pipeline/warm-up.ts'
 import { strayCounts } from '../providers/connection-pool.ts'
@@ -55,6 +58,10 @@ interface PipelineDependencies extends Base {
   /** For measurements: wraps the ledger. */
   readonly wrapLedger: ((real: Ledger) => Ledger) | undefined
   readonly requestLogFlushMs: number | undefined
+}
+
+interface OwnResults extends Pick<RunDependencies, 'authenticate' | 'idempotencyKeys' | 'ledger'> {
+  resultOf(requestId: RequestId): StoredResult
 }
 
 export type Pipeline = Awaited<ReturnType<typeof createPipeline>>
@@ -161,9 +168,21 @@ export async function createPipeline(deps: PipelineDependencies) {
       const deps = { ...shared, ...own }
       return { generate: createRunRequest(deps), embed: createRunRequest(deps, embedded) }
     },
-    expectedCost: createExpectedCost(shared),
+    /** For lines of batches at a provider: how they are rendered for it, and run with what it has answered. */
+    inBatches(providerId: string, own: OwnResults) {
+      const lines = { ...shared, ...own, ...batchDependencies(shared, providerId) }
+      const replyTo: RunDependencies['replyTo'] = async (held) =>
+        replyOfResult(shared, held, own.resultOf(held.exchange.record.id))
+      const results = { ...lines, settings: answersOnly(source), replyTo }
+      return {
+        prepare: { generate: createPrepareRequest(lines), embed: createPrepareRequest(lines, embedded) },
+        run: { generate: createRunRequest(results), embed: createRunRequest(results, embedded) },
+      }
+    },
+    expectedCost: createExpectedCost({ ...shared, batchProviders: () => source.current.batches.providers }),
     storedResponses,
     ledger,
+    reach,
     requests,
     health,
     catalog,

@@ -13,6 +13,15 @@ export interface CheckedLines {
   readonly estimates: ReadonlyMap<string, Nano>
   /** The first of them; empty = the batch can run. */
   readonly errors: readonly BatchError[]
+  /** Where all of them can run in batches of one provider; undefined = they are called one by one. */
+  readonly atProvider: AtProvider | undefined
+}
+
+export interface AtProvider {
+  readonly providerId: string
+  readonly model: string
+  /** What has to be held for each line. */
+  readonly shares: Map<number, Nano>
 }
 
 export interface LineRules {
@@ -36,6 +45,8 @@ export async function checkLines(
   let total = 0
   const estimates = new Map<string, Nano>()
   let model: string | undefined
+  let atProvider: AtProvider | undefined
+  let isLive = false
   let turn = 0
   for await (const raw of readLines(pieces)) {
     turn += raw.bytes.length
@@ -45,7 +56,12 @@ export async function checkLines(
     }
     if (++total > linesMax) {
       const message = `The file has more than ${linesMax} lines. Split it into several batches.`
-      return { total, estimates, errors: [{ code: 'too_many_lines', message, line: null, param: null }] }
+      return {
+        total,
+        estimates,
+        atProvider: undefined,
+        errors: [{ code: 'too_many_lines', message, line: null, param: null }],
+      }
     }
     if (errors.length === errorsMax) continue
     const { line } = raw
@@ -68,6 +84,10 @@ export async function checkLines(
       wrong('invalid_request', 'Answers of a batch are not streamed. Leave out `stream`.', 'body.stream')
     } else {
       model ??= judged.model
+      const { inBatch } = judged
+      atProvider ??= inBatch && { providerId: inBatch.providerId, model: judged.model, shares: new Map() }
+      isLive ||= inBatch?.providerId !== atProvider?.providerId || judged.model !== atProvider?.model
+      if (inBatch) atProvider?.shares.set(line, inBatch.amount)
       estimates.set(judged.model, ((estimates.get(judged.model) ?? 0n) + judged.cost) as Nano)
       if (!mixesModels && judged.model !== model) {
         const message = `Line ${line} names the model \`${judged.model}\`, and lines before it \`${model}\`. A batch has one model.`
@@ -76,5 +96,5 @@ export async function checkLines(
     }
   }
   if (total === 0) errors.push({ code: 'empty_file', message: 'The file has no lines.', line: null, param: null })
-  return { total, estimates, errors }
+  return { total, estimates, errors, atProvider: isLive ? undefined : atProvider }
 }

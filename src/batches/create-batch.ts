@@ -46,9 +46,10 @@ export async function createBatch(
   const isOpenai = kind.surfaceOfBatch === 'chat'
   const judge = await deps.expectedCost(caller, kind)
   const rules = { endpoint, linesMax, mixesModels: !isOpenai }
-  const { total, estimates, errors } = await checkLines(files.read(file), judge, rules)
-  const estimate = [...estimates.values()].reduce((sum, each) => sum + each, 0n) as Nano
+  const { total, estimates: live, errors, atProvider } = await checkLines(files.read(file), judge, rules)
   const hasFailed = errors.length > 0
+  const estimates = atProvider ? new Map([[atProvider.model, sumOf(atProvider.shares.values())]]) : live
+  const estimate = sumOf(estimates.values())
   const [first] = errors
   if (first && input.failsWhole) {
     return invalidRequest(`requests[${(first.line ?? 1) - 1}]: ${first.message}`, first.param ?? undefined)
@@ -56,7 +57,8 @@ export async function createBatch(
   if (!hasFailed) {
     const { available } = await deps.ledger.wallet(caller.workspaceId)
     if (estimate > available) return cannotPay(caller, { estimate, available })
-    const refusal = await overLimit(deps, caller, estimates)
+    // What a provider runs is held at once; lines that are called one by one have until the batch expires.
+    const refusal = await overLimit(deps, caller, estimates, clock.now() + (atProvider ? 0 : dayMs))
     if (refusal) return refusal
   }
   const now = clock.now()
@@ -69,19 +71,27 @@ export async function createBatch(
     ...{ succeeded: 0, errored: 0, cancelled: 0, expired: 0, cost: zeroNano, inputTokens: 0, outputTokens: 0 },
     ...{ createdAt: now, expiresAt: now + dayMs, cancelledAt: undefined, endingAt: undefined, endedAt: ended },
     ...{ eraseAt: ended && ended + outputDays * dayMs, outputDays, outputFileId: undefined, errorFileId: undefined },
+    provider: hasFailed ? undefined : atProvider?.providerId,
   }
-  await store.create(batch)
+  await store.create(batch, hasFailed ? undefined : atProvider)
   return batch
 }
 
+function sumOf(amounts: Iterable<Nano>): Nano {
+  let sum = 0n
+  for (const amount of amounts) sum += amount
+  return sum as Nano
+}
+
 /**
- * The first spend limit that leaves less than its models will cost until the batch expires. Limits of end users and tags, which
+ * The first spend limit that leaves less than its models will cost until then. Limits of end users and tags, which
  * each line names by itself, are left to the lines, and so are those that name another model.
  */
 async function overLimit(
   { clock, ledger }: CreateBatchDependencies,
   caller: Caller,
   estimates: ReadonlyMap<string, Nano>,
+  untilMs: number,
 ): Promise<Failure | undefined> {
   const now = clock.now()
   const needs = new Map<string, { readonly budget: LimitBudget; needed: bigint }>()
@@ -96,13 +106,13 @@ async function overLimit(
   }
   for (const { budget, needed } of needs.values()) {
     const state = await ledger.budget(budget.scopeId, budget.window)
-    const left = leftUntil(now + dayMs, { ...budget, spent: state.spent }, now)
+    const left = leftUntil(untilMs, { ...budget, spent: state.spent }, now)
     if (needed > left) return batchOverBudget(caller, { ...budget, ...state }, { needed: needed as Nano, left, now })
   }
   return undefined
 }
 
-/** What a limit leaves until the batch expires: the rest of the current window, and each whole one that begins before then. */
+/** What a limit leaves until then: the rest of the current window, and each whole one that begins before then. */
 function leftUntil(endMs: number, { window, cap, spent }: LimitBudget & { readonly spent: Nano }, now: number): Nano {
   const windowEndMs = windowEnd(window, now) ?? endMs
   const windows = isRolling(window) ? Math.ceil((endMs - windowEndMs) / (windowEndMs - now)) : 1

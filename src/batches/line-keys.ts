@@ -3,6 +3,8 @@
 
 import { assert } from '../kernel/failure.ts'
 import type { RequestId } from '../kernel/ids.ts'
+import type { Nano } from '../kernel/money.ts'
+import type { StoredResult } from '../pipeline/stored-result.ts'
 import type { KeyedRequest, RequestKeys } from '../tenancy/idempotency.ts'
 
 /** `unresolved`: this process cannot find out whether it was charged. */
@@ -19,12 +21,25 @@ export interface RunningLine {
   keep(requestId: RequestId, answer: Uint8Array): Promise<boolean>
   /** Takes the answer back. */
   forget(requestId: RequestId): Promise<void>
+  /** Of a line that its provider has answered in a batch. */
+  readonly result?: LineResult | undefined
+}
+
+/** What a line gets in place of a reply, and the money that is held for it. */
+export interface LineResult {
+  readonly stored: StoredResult
+  /** The standing hold of its batch, and how much of that is for this line. */
+  readonly holdId: RequestId
+  readonly share: Nano
+  /** Set once the request has got it: what ends it from then on is final. */
+  isTaken: boolean
 }
 
 export type LineKeys = ReturnType<typeof createLineKeys>
 
 export function createLineKeys() {
   const running = new Map<string, RunningLine>()
+  const claimed = new Map<RequestId, RunningLine>()
   const find = ({ key }: KeyedRequest): RunningLine => {
     const line = running.get(key)
     assert(line, 'a line that is run is known')
@@ -32,7 +47,9 @@ export function createLineKeys() {
   }
   const keys: RequestKeys = {
     async claim(request) {
-      find(request).requestId = request.requestId
+      const line = find(request)
+      line.requestId = request.requestId
+      claimed.set(request.requestId, line)
       return { kind: 'claimed' }
     },
     confirm: async () => true,
@@ -63,6 +80,19 @@ export function createLineKeys() {
     keys,
     /** `key` must not be used again before the line has ended. */
     begin: (key: string, line: RunningLine) => void running.set(key, line),
-    end: (key: string) => void running.delete(key),
+    end(key: string): void {
+      const requestId = running.get(key)?.requestId
+      if (requestId) claimed.delete(requestId)
+      running.delete(key)
+    },
+    /** What the request of a line gets in place of a reply. Whatever ends it from then on is final. */
+    takeResult(requestId: RequestId): StoredResult {
+      const result = claimed.get(requestId)?.result
+      assert(result, 'a line that its provider has run has a result')
+      result.isTaken = true
+      return result.stored
+    },
+    /** What the provider has answered to the line whose request this is. */
+    resultFor: (requestId: RequestId) => claimed.get(requestId)?.result,
   }
 }

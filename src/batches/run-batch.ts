@@ -8,12 +8,11 @@ import { formatUsd, parseUsd, zeroNano } from '../kernel/money.ts'
 import type { Answer } from '../pipeline/answer.ts'
 import type { RunRequest } from '../pipeline/run.ts'
 import { type BatchFiles, dayMs, expireInput, insertResultFile } from '../tenancy/batch-files.ts'
+import type { Claim } from '../tenancy/batch-jobs.ts'
 import {
   type Batch,
   type BatchError,
-  type BatchOutcome,
   type BatchStore,
-  type Claim,
   type KeptLine,
   type LineFigures,
   type LineOutcome,
@@ -21,9 +20,10 @@ import {
   statusOf,
 } from '../tenancy/batches.ts'
 import { type BatchKind, kindOf } from './kinds.ts'
-import type { LineKeys, RunningLine } from './line-keys.ts'
+import type { LineKeys, LineResult, RunningLine } from './line-keys.ts'
 import { lineRequest, noConnection } from './line-request.ts'
 import { LineWriter } from './line-writer.ts'
+import { type AtProviderDependencies, type LineDesk, ProviderRun, type Stop } from './provider-run.ts'
 import { type BatchLine, parseLine, readLines } from './read-lines.ts'
 import { renderLine } from './render-line.ts'
 import type { Slots } from './slots.ts'
@@ -38,10 +38,8 @@ export interface RunBatchDependencies {
   raising(): Raising
   /** By the operation of the line. */
   readonly run: Readonly<Record<BatchKind['operation'], RunRequest>>
+  readonly atProvider: AtProviderDependencies
 }
-
-/** `handed over`: another process goes on with it. */
-type Stop = BatchOutcome | 'handed over'
 
 /** How often a line is tried that no provider answers, and how long it waits before each. */
 const retryMs = [1_000, 4_000, 15_000, 60_000, 60_000]
@@ -50,9 +48,11 @@ const pauseMinMs = 500
 const pauseMaxMs = 30_000
 /** Lines in memory that wait for another try. */
 const delayedMax = 200
+/** How long a result waits whose charge could not be made. */
+const chargeRetryMs = 1_000
 const pollMs = 100
 
-export class BatchRun {
+export class BatchRun implements LineDesk {
   /** Resolves when this process is done with it. */
   readonly done: Promise<void>
   waitsFor: Batch['waitsFor']
@@ -68,12 +68,16 @@ export class BatchRun {
 
   constructor(
     private readonly deps: RunBatchDependencies,
-    private batch: Batch,
+    public batch: Batch,
     readonly claim: Claim,
   ) {
     this.#kind = kindOf(batch.endpoint)
     this.#writer = new LineWriter(deps.store, batch.id, () => this.#running)
     this.done = this.#run()
+  }
+
+  get stopped(): Stop | undefined {
+    return this.#stop
   }
 
   /** No further line is started. Keeps the first reason. */
@@ -88,7 +92,8 @@ export class BatchRun {
 
   async #run(): Promise<void> {
     const { store } = this.deps
-    if (this.batch.state === 'running') await this.#runLines()
+    if (this.batch.state === 'running')
+      await (this.batch.provider === undefined ? this.#runLines() : this.#runAtProvider())
     await Promise.all(this.#lines)
     await this.#writer.flush()
     if (this.#stop === 'handed over') return await store.giveUp(this.claim)
@@ -112,6 +117,37 @@ export class BatchRun {
       if (!(await this.#begin(parsed, 0))) return
     }
     while (this.#lines.size > 0) await Promise.all(this.#lines)
+  }
+
+  async #runAtProvider(): Promise<void> {
+    const { lines, kept } = await this.deps.store.answered(this.batch.id)
+    for (const line of await this.#resolve(kept)) lines.delete(line)
+    await new ProviderRun(this.deps, this, lines).run()
+  }
+
+  /** Runs a line with what its provider has answered, until that is final or the batch is another process's. */
+  async take(line: BatchLine, result: LineResult): Promise<void> {
+    const { slots } = this.deps
+    for (let againMs: number | undefined = 0; againMs !== undefined && this.#stop !== 'handed over'; ) {
+      await Bun.sleep(againMs)
+      await slots.take()
+      this.#running++
+      againMs = await this.#runLine(line, retryMs.length, { ...result, isTaken: false }).finally(() => {
+        this.#running--
+        slots.release()
+      })
+    }
+  }
+
+  /** Ends a line that its provider has not run. */
+  notRun(line: BatchLine, outcome: 'cancelled' | 'expired'): void {
+    this.#writer.uncharged(this.#answered(line, outcome, undefined))
+  }
+
+  /** No request of the batch is made any more with its key. */
+  refuseKey(message: string, line: number | null): void {
+    this.#errors.push({ code: 'key_refused', message, line, param: null })
+    this.stop('key_refused')
   }
 
   /** Starts a line when there is room. False = the batch was stopped. */
@@ -152,12 +188,14 @@ export class BatchRun {
   }
 
   /** Returns after how long it is to be tried again; undefined = it is final, or another process decides. */
-  async #runLine(line: BatchLine, tries: number): Promise<number | undefined> {
-    const { lineKeys, run } = this.deps
+  async #runLine(line: BatchLine, tries: number, result?: LineResult): Promise<number | undefined> {
+    const { lineKeys, atProvider } = this.deps
+    const { provider } = this.batch
+    const run = provider === undefined ? this.deps.run : atProvider.at(provider).run
     const lineKey = `${this.batch.id}:${line.line}`
     const facts = { batchId: this.batch.id, keyId: this.batch.keyId, lineKey, body: line.body }
     const running: RunningLine = {
-      ...{ requestId: undefined, isKept: false, end: Promise.withResolvers() },
+      ...{ requestId: undefined, isKept: false, end: Promise.withResolvers(), result },
       keep: (requestId, answer) => this.#writer.keep(this.#answered(line, 'succeeded', requestId, 200, answer)),
       forget: (requestId) => this.deps.store.forget(this.batch.id, { line: line.line, requestId }),
     }
@@ -171,7 +209,10 @@ export class BatchRun {
         this.#writer.charged(line.line, await this.#figures(answer, running.requestId))
         return undefined
       }
-      return end === 'unresolved' ? undefined : this.#refused(line, tries, answer)
+      if (end === 'unresolved') return undefined
+      // Its charge could not be made. The provider still has the result.
+      if (result && running.isKept) return chargeRetryMs
+      return this.#refused(line, tries, answer, result)
     } finally {
       lineKeys.end(lineKey)
     }
@@ -187,21 +228,24 @@ export class BatchRun {
   }
 
   /** What a line does that was not answered and not charged. */
-  #refused(line: BatchLine, tries: number, answer: Answer): number | undefined {
+  #refused(line: BatchLine, tries: number, answer: Answer, result?: LineResult): number | undefined {
     const { status, headers } = answer
     const body = answer.body as Uint8Array
-    if (status === 401 || status === 403) {
-      this.#errors.push({ code: 'key_refused', message: messageOf(body), line: line.line, param: null })
-      this.stop('key_refused')
+    const isFinal = result?.isTaken === true
+    if (!isFinal && (status === 401 || status === 403)) {
+      if (!this.#stop) this.refuseKey(messageOf(body), line.line)
       return undefined
     }
-    if (status === 402 || status === 429) {
+    // A result whose money is gone waits for as long as its batch does.
+    if (!isFinal && (status === 402 || status === 429) && !(result && this.#stop)) {
       this.waitsFor = status === 402 ? 'balance' : 'limit'
       const askedMs = Number(headers['retry-after-ms'] ?? pauseMinMs)
       const waitMs = Math.min(pauseMaxMs, Math.max(pauseMinMs, askedMs))
+      if (result) return waitMs
       this.#pausedUntilMs = Math.max(this.#pausedUntilMs, this.deps.clock.monotonicMs() + waitMs)
       return 0
     }
+    if (result && !isFinal && status === 503) return chargeRetryMs
     const mayPass = status === 503 || headers['x-should-retry'] === 'true'
     const waitMs = retryMs[tries]
     if (mayPass && waitMs !== undefined) return waitMs
@@ -251,6 +295,7 @@ export class BatchRun {
       (await store.find(this.batch.workspaceId, this.batch.id)) ??
       this.batch
     await this.#writeNotRun()
+    await this.#releaseWhole()
     const { answers, errors } = await store.sizes(this.batch.id)
     const isOpenai = this.batch.surface === 'chat'
     const now = clock.now()
@@ -268,6 +313,15 @@ export class BatchRun {
       await expireInput(sql, batch.inputFileId, now)
       await raiseAlert(sql, endedAlert(batch), this.deps.raising())
     })
+  }
+
+  /** All lines are final: what is left of the hold of a batch at its provider is free again. */
+  async #releaseWhole(): Promise<void> {
+    if (this.batch.provider === undefined) return
+    const { jobs, ledger } = this.deps.atProvider
+    const { holdId } = (await jobs.wholeHold(this.batch.id)) ?? {}
+    const outcome = holdId && (await ledger.endStanding(holdId, this.batch.workspaceId))
+    if (outcome && outcome.kind === 'unavailable') throw new Error(`the hold of ${this.batch.id} could not be released`)
   }
 
   /** A line that was not run gets a result that says so. */

@@ -342,6 +342,8 @@ export interface PossibleUsage extends Flags {
   readonly units?: UnitCounts | undefined
   /** Input tokens that are expected to be read from a cache, at its price; absent = none. */
   readonly cachedTokens?: number | undefined
+  /** The only tier at which it can be charged; absent = the standard one, and `tiers`. */
+  readonly tier?: Tier | undefined
   /** The tiers with a price at which it may be charged, beside the standard one; absent = none. */
   readonly tiers?: readonly Tier[] | undefined
   /** Buckets that the request cannot use; the same list object for all such requests. Any other may apply to every token of its side. */

@@ -71,6 +71,7 @@ export function readConfigFile(text: string, inputs: FileInputs): FileReading {
     ...repeatedIds(document, root, 'bills', 'provider'),
     ...repeatedIds(document, root, 'policies'),
     ...unknownProviders(root, inputs.builtInProviderIds),
+    ...wrongBatchProviders(root, inputs.builtInProviderIds),
     ...wrongFallbacks(root, inputs.builtInModels),
   ]
   const faults = inOrder(document, found)
@@ -205,6 +206,28 @@ function unknownProviders(root: unknown, builtIn: readonly string[]): SchemaFaul
     }),
   )
 }
+
+/** Of a provider that is not built in, the dialect says whether it can have batches that we know. */
+function wrongBatchProviders(root: unknown, builtIn: readonly string[]): SchemaFault[] {
+  const declared = new Map(entriesOf(root, 'providers').map((entry) => [mapping(entry).id, mapping(entry).dialect]))
+  const { providers } = mapping(mapping(root).batches)
+  return (Array.isArray(providers) ? providers : []).flatMap((id: unknown, at): readonly SchemaFault[] => {
+    if (typeof id !== 'string') return []
+    const path = ['batches', 'providers', at]
+    if (!declared.has(id)) {
+      if (builtIn.includes(id)) return []
+      const known = [...builtIn, ...declared.keys()].filter((each) => typeof each === 'string')
+      return [{ path, at: 'value', message: `there is no provider with this id; ${suggestion(id, known)}` }]
+    }
+    const dialect = declared.get(id)
+    if (typeof dialect !== 'string' || batchDialects.has(dialect)) return []
+    const message = `is called in the dialect ${dialect}, whose batches the gateway does not use. Remove it: its lines are called one by one`
+    return [{ path, at: 'value', message }]
+  })
+}
+
+/** As in providers/batch-api/registry.ts. */
+const batchDialects: ReadonlySet<string> = new Set(['openai-chat', 'openai-responses', 'anthropic-messages'])
 
 /** The entry changes a built-in model instead of replacing it. */
 function isChange(entry: unknown): boolean {

@@ -456,6 +456,11 @@ export const sections = {
         default: 4,
         help: 'lines of batches that one process runs at the same time',
       }),
+      providers: setting(z.array(name), {
+        default: [],
+        help: "providers in whose own batches lines run, at the model's price for the tier `batch`",
+        details: 'See [what runs there](batches.md#at-the-provider).',
+      }),
       output_days: setting(z.int().min(1).max(30), {
         member: 'outputDays',
         default: 7,

@@ -1,7 +1,8 @@
 // Places where a test may pause, fail or kill the process, to prove what holds afterwards. Nothing here reads a setting:
 // without a failpoint that is passed in, nothing happens.
 
-export const failpointNames = [
+/** Those that requests pass, and the ledger under them. */
+export const requestFailpoints = [
   'after_hold',
   'after_send',
   'after_first_byte',
@@ -13,6 +14,10 @@ export const failpointNames = [
   'in_topup',
 ] as const
 
+/** And those of batches at their providers: a job is written down; the provider has it, and its id is not stored yet. */
+export const failpointNames = [...requestFailpoints, 'batch_intended', 'batch_created'] as const
+
+export type RequestFailpoint = (typeof requestFailpoints)[number]
 export type FailpointName = (typeof failpointNames)[number]
 
 /** Called when the place is reached. It may throw, never return, or return a promise that the caller awaits. */

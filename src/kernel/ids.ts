@@ -26,6 +26,8 @@ export type PaymentId = `pay_${string}`
 export type RefundId = `rfn_${string}`
 /** Of a batch that was created with OpenAI's API, or with Anthropic's. */
 export type BatchId = `batch_${string}` | `msgbatch_${string}`
+/** A batch at a provider, with lines of one of ours. */
+export type JobId = `job_${string}`
 /** A file of a batch. */
 export type FileId = `file_${string}`
 /** One process among several on a database. */
@@ -53,6 +55,7 @@ export type IdPrefix =
   | 'rfn'
   | 'batch'
   | 'msgbatch'
+  | 'job'
   | 'file'
 
 const alphabet = Buffer.from('0123456789ABCDEFGHJKMNPQRSTVWXYZ')

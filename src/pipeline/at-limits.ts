@@ -45,10 +45,13 @@ export async function holdWithinLimits(deps: AtLimitsDependencies, admitted: Adm
 
 /** With kept reasoning that one of its routes needs again: it is input that costs. */
 async function holdRecalled(deps: PlaceHoldDependencies, admitted: Admitted): Promise<Held | Refusal> {
-  const { keptReasoning, plan, content, exchange } = admitted
+  await recallReasoning(admitted)
+  return await placeHold(deps, admitted)
+}
+
+export async function recallReasoning({ keptReasoning, plan, content, exchange }: Admitted): Promise<void> {
   const speaksAnother = plan.ordered.some(({ dialect }) => dialect.id !== exchange.surface.id)
   if (keptReasoning && speaksAnother) await content.recallReasoning(keptReasoning)
-  return await placeHold(deps, admitted)
 }
 
 // ── Slowing down ──

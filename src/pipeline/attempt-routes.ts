@@ -71,7 +71,7 @@ async function pause(
   return ended
 }
 
-function acceptReply(held: Held, reply: Reply): Reply {
+export function acceptReply(held: Held, reply: Reply): Reply {
   const { exchange, hold } = held
   const { record, attempts } = exchange
   const { candidate, meter, lane } = reply

@@ -76,7 +76,9 @@ export function openLane(deps: LaneDependencies, held: Held, candidate: Candidat
   const { model } = candidate
   if (envelope.embeddings) return embeddingsLane(held, candidate, meter)
   const isPassable = candidate.dialect.id === surface.id && !envelope.isForeign
-  const isSame = isPassable && !content.lacksPath && !mustStream(envelope, candidate.rules, model.defaultMaxTokens)
+  // Nothing is streamed in a batch of the provider.
+  const mustBeStream = !candidate.inBatch && mustStream(envelope, candidate.rules, model.defaultMaxTokens)
+  const isSame = isPassable && !content.lacksPath && !mustBeStream
   const plain = isSame ? byteLane(deps, held, candidate, meter) : translationLane(deps, held, candidate, meter)
   if (plain instanceof Failure) return plain
   const lane = wrapForHost(plain, candidate)
@@ -154,7 +156,7 @@ function byteLane(deps: LaneDependencies, held: Held, candidate: Candidate, mete
     isOwn,
     hostedTools: isOwn ? undefined : hostedToolsOf(model, content),
     rules,
-    namesTier: !isOwn && hasTiers(model.price),
+    namesTier: namesTier(candidate),
     contentTags: content.tags,
     sessionCacheKey: () => sessionCacheKey(deps, admitted),
   }
@@ -230,7 +232,7 @@ function translationLane(deps: LaneDependencies, held: Held, candidate: Candidat
   const keyed = withCacheKey(deps, affordable(recalled, held, candidate), held, candidate)
   const marked = withMarks(deps, keyed, held, candidate)
   const conversation = envelope.upstreamPath === undefined ? marked : askForSummary(marked)
-  const wholeTokens = envelope.stream ? undefined : wholeReplyTokens(conversation, streamed)
+  const wholeTokens = envelope.stream ? undefined : candidate.inBatch ? 0 : wholeReplyTokens(conversation, streamed)
   const target = wholeTokens === undefined ? streamed : whole
   const rendered = candidate.dialect.translation.renderRequest(conversation, target)
   if (rendered instanceof Failure) return rendered
@@ -370,6 +372,11 @@ function wrapForHost(plain: Lane, { endpoint }: Candidate): Lane | Failure {
   }
 }
 
+/** Whether the provider is told that the standard tier is wanted, where it might choose another one. A batch has its own. */
+function namesTier({ isOwn, inBatch, model }: Candidate): boolean {
+  return !isOwn && !inBatch && hasTiers(model.price)
+}
+
 interface Targets {
   readonly streamed: Target
   readonly whole: Target
@@ -380,14 +387,14 @@ const knownTargets = new WeakMap<Candidate, Targets>()
 function targetsOf(candidate: Candidate): Targets {
   const known = knownTargets.get(candidate)
   if (known) return known
-  const { model, provider, endpoint, route, rules, isOwn } = candidate
+  const { model, provider, endpoint, route, rules } = candidate
   const streamed: Target = {
     upstreamModel: route.upstreamModel,
     issuer: issuerName(provider.id, endpoint.dialect, route.upstreamModel),
     rules,
     defaultOutputCap: model.defaultMaxTokens,
     maxOutputTokens: model.maxOutputTokens,
-    namesTier: !isOwn && hasTiers(model.price),
+    namesTier: namesTier(candidate),
   }
   const targets = { streamed, whole: { ...streamed, wantsWhole: true } }
   knownTargets.set(candidate, targets)

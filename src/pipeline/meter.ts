@@ -133,8 +133,7 @@ export class Meter implements RelayContext {
 
   /** With the tier at whose price it is charged; always the same object for the same report. */
   #inTier(usage: Usage): Usage {
-    const { model, isOwn } = this.#candidate
-    const { tier, note, unpriced } = chargedTier(model, this.envelope.tier, usage.tier, isOwn)
+    const { tier, note, unpriced } = chargedTier(this.#candidate, this.envelope.tier, usage.tier)
     if (note !== undefined && this.#tierNote !== note) {
       this.#tierNote = note
       this.#record.notes.push(note)

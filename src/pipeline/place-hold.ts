@@ -134,10 +134,11 @@ function held(
   asked: AskedHold,
   { facts, factsByModel }: ModelHold,
   amount: HoldAmount,
-  { budgets }: Extract<HoldOutcome, { kind: 'held' }>,
+  { budgets, amount: part = amount.amount }: Extract<HoldOutcome, { kind: 'held' }>,
 ): Held {
   const { exchange, limits } = admitted
-  const hold = new Hold(exchange.record.id, ledger, facts, amount, factsByModel, rooms, asked)
+  const initial = part === amount.amount ? amount : { ...amount, amount: part }
+  const hold = new Hold(exchange.record.id, ledger, facts, initial, factsByModel, rooms, asked)
   exchange.hold = hold
   const limitsLeft = budgets?.length ? { ...limits, spend: () => tightestSpend(budgets, clock.now()) } : limits
   return { exchange, admitted, hold, limits: limitsLeft, slowing: slowingOf(asked, budgets), waitedMs: 0 }
@@ -171,7 +172,22 @@ function greater<Amount extends bigint>(a: Amount, b: Amount): Amount {
   return a > b ? a : b
 }
 
-function holdFor(admitted: Admitted, model: OfferedModel, ratios: InputRatios): ModelHold {
+/** What a request to these candidates of one model is held by, and how much that is. */
+export function usualHold(
+  asked: Asked,
+  model: OfferedModel,
+  candidates: readonly Candidate[],
+  ratios: InputRatios,
+): { readonly facts: HoldFacts; readonly usual: HoldAmount } {
+  return holdFor({ ...asked, plan: { ordered: candidates } }, model, ratios)
+}
+
+/** What the hold depends on. */
+interface HoldTerms extends Asked {
+  readonly plan: { readonly ordered: readonly Candidate[] }
+}
+
+function holdFor(admitted: HoldTerms, model: OfferedModel, ratios: InputRatios): ModelHold {
   const facts = holdFacts(admitted, model)
   const usual = holdAmount(facts, expectedTokens(admitted, model, ratios), facts.cap)
   return { model, facts, usual, required: requiredFree(usual), factsByModel: undefined }
@@ -184,7 +200,7 @@ export function estimateAllTokens(asked: Asked, model: OfferedModel, ratios: Inp
 }
 
 /** What a request asks for. */
-type Asked = Pick<Admitted, 'envelope' | 'content'>
+export type Asked = Pick<Admitted, 'envelope' | 'content'>
 
 export function expectedTokens({ envelope, content }: Asked, model: OfferedModel, ratios: InputRatios): number {
   const { body, mayHaveMoreThanText, recalledBytes } = content
@@ -226,8 +242,9 @@ function unusableBuckets(price: Price, content: Content): readonly Bucket[] {
   return list
 }
 
-function holdFacts({ envelope, content, plan }: Admitted, model: OfferedModel): HoldFacts {
+function holdFacts({ envelope, content, plan }: HoldTerms, model: OfferedModel): HoldFacts {
   const isOwnOnly = plan.ordered.length > 0 && plan.ordered.every(({ isOwn }) => isOwn)
+  const inBatch = plan.ordered[0]?.inBatch
   const price = isOwnOnly ? (model.fee?.price ?? freePrice) : model.price
   const without = unusableBuckets(price, content)
   const isSpoken = hasRow(price, 'audio_output') && !without.includes('audio_output')
@@ -236,7 +253,8 @@ function holdFacts({ envelope, content, plan }: Admitted, model: OfferedModel): 
     cap: outputCapOf(envelope, model),
     choices: envelope.choices,
     isUsOnly: price.factors.us_only !== undefined && mayNameRegion(content.body),
-    tiers: hasTiers(price) ? possibleTiers(price, envelope.tier) : undefined,
+    ...(inBatch && { tier: 'batch' }),
+    tiers: !inBatch && hasTiers(price) ? possibleTiers(price, envelope.tier) : undefined,
     units: pricedUnits(price).length > 0 ? heldUnits(price, content) : undefined,
     without,
     // Reasoning and audio are billed but only partly visible in the stream, so hold the full cap.

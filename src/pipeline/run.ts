@@ -12,7 +12,7 @@
 //   confirmKey       Held                         nothing, or a Refusal if another replica took the key over
 //   captureRequest   Held                         nothing; the content is in the record, if its project exports it
 //   attemptRoutes    Held                         Reply         of a provider, in the caller's dialect, whole or an open
-//                                                               stream, with its Meter
+//   or replyTo                                                  stream, with its Meter
 //                                                 NoReply       why none replied
 //   checkWhole, HeldAnswer                         nothing, or a refusal in place of the Reply, if policies judge answers
 //   streamAnswer     Held, open or pending Reply  AnswerStream  the server runs it, and tells it when the client leaves
@@ -87,6 +87,8 @@ export interface RunDependencies
   /** Closed before the ledger. */
   readonly pendingSettlements: PendingSettlements
   readonly idempotencyKeys: RequestKeys
+  /** Who replies; absent = the planned routes, called in turn. */
+  readonly replyTo?: ((held: Held) => Promise<Reply | NoReply>) | undefined
   /** Counts open streams. */
   readonly streams: { opened(): void; closed(): void }
   /** Starts the trace of a request by its `traceparent`; absent = traces are off. */
@@ -133,7 +135,7 @@ export function createRunRequest(
       if (exchange.clientGone.aborted) return endClientLeft(deps, exchange)
 
       if (held.admitted.caller.exportsContent) capture(held)
-      const replying: Promise<Reply | NoReply> = attemptRoutes(deps, held)
+      const replying: Promise<Reply | NoReply> = deps.replyTo ? deps.replyTo(held) : attemptRoutes(deps, held)
       return checked.envelope.stream ? await answerStreamed(held, replying) : await answerWhole(held, replying)
     } catch (error) {
       return endWithError(deps, exchange, deps.onDefect(error, exchange.record.id))

@@ -61,6 +61,10 @@ function refusal(
   return invalidRequest(message, name)
 }
 
+interface ChargedCandidate extends Pick<Candidate, 'isOwn' | 'inBatch'> {
+  readonly model: Pick<OfferedModel, 'price'>
+}
+
 export interface ChargedTier {
   readonly tier: Usage['tier']
   /** Why that is not the tier that was asked for, or that the reply names; undefined = it is. */
@@ -71,14 +75,15 @@ export interface ChargedTier {
 
 /**
  * The tier that the reply names, if it has a price. Otherwise the one that was asked for, or the standard one: a tier is
- * never free because it has no price. On a workspace's own credential every tier counts as priced.
+ * never free because it has no price. On a workspace's own credential every tier counts as priced. Results of a provider's
+ * batch have the price of batches, whatever they name: most providers call them standard.
  */
 export function chargedTier(
-  { price }: Pick<OfferedModel, 'price'>,
+  { model: { price }, isOwn, inBatch }: ChargedCandidate,
   asked: AskedTier | undefined,
   named: Usage['tier'],
-  isOwn: boolean,
 ): ChargedTier {
+  if (inBatch) return { tier: 'batch' }
   const wanted: Tier | undefined = asked !== undefined && isTier(asked) ? asked : undefined
   if (named === undefined) {
     return wanted

@@ -51,6 +51,8 @@ export interface Candidate {
   readonly isOwn: boolean
   /** It is not called, and no other credential in its place; this is the error. */
   readonly refusal?: Failure
+  /** Its requests are lines of a batch of the provider, charged at the price for those. */
+  readonly inBatch?: true
 }
 
 /** A provider opened with a workspace's own credential. */

@@ -9,6 +9,7 @@ import type { Nano } from '../kernel/money.ts'
 import { amount, count, type ItemIn, json, optional, rowFormat, text, time } from '../store/columns.ts'
 import type { Database } from '../store/database.ts'
 import { type Sql, timeToSql } from '../store/sql.ts'
+import { type Claim, insertWholeHold, type WholeHold } from './batch-jobs.ts'
 import type { Page, PageQuery } from './management.ts'
 import { type Binding, type KeyRing, openBytes, rewrapKey, sealBytes, type WrappingKey } from './sealing.ts'
 
@@ -38,7 +39,7 @@ export const batchRow = rowFormat({
   outcome: optional(text<BatchOutcome>()),
   errors: optional(json<readonly BatchError[]>()),
   /** Why no line is started at the moment. */
-  waitsFor: optional(text<'balance' | 'limit'>()),
+  waitsFor: optional(text<'balance' | 'limit' | 'provider'>()),
   total: count,
   succeeded: count,
   errored: count,
@@ -57,6 +58,8 @@ export const batchRow = rowFormat({
   outputDays: count,
   outputFileId: optional(text<FileId>()),
   errorFileId: optional(text<FileId>()),
+  /** The provider in whose batches its lines run; undefined = they are called one by one. */
+  provider: optional(text()),
 })
 
 export type Batch = ItemIn<typeof batchRow>
@@ -136,8 +139,12 @@ export function createBatchStore({ database, keys }: BatchStoreOptions) {
     async findAny(id: BatchId): Promise<Batch | undefined> {
       return batchRow.first(await database.sql`SELECT * FROM batches WHERE id = ${id}`)
     },
-    async create(batch: Batch): Promise<void> {
-      await database.transaction((sql) => sql`INSERT INTO batches ${sql([batchRow.write(batch)])}`)
+    /** `whole`: what its provider is to run. */
+    async create(batch: Batch, whole?: Pick<WholeHold, 'model' | 'shares'>): Promise<void> {
+      await database.transaction(async (sql) => {
+        await sql`INSERT INTO batches ${sql([batchRow.write(batch)])}`
+        if (whole) await insertWholeHold(sql, batch.id, whole)
+      })
     },
     /** Newest first; `after` and `before` are ids of batches. */
     async list(
@@ -362,11 +369,6 @@ export interface BatchQuery extends PageQuery {
   /** Only those that were created with keys of this person. */
   readonly ownerId?: PersonId | undefined
   readonly state?: 'running' | 'ended' | undefined
-}
-
-export interface Claim {
-  readonly id: BatchId
-  readonly epoch: bigint
 }
 
 export interface KeptLine {

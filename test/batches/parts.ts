@@ -95,7 +95,7 @@ export async function insertBatch(database: Database, place: BatchPlace, facts: 
     ...{ total: 10, succeeded: 0, errored: 0, cancelled: 0, expired: 0, cost: zeroNano, estimate: zeroNano },
     ...{ inputTokens: 0, outputTokens: 0, createdAt, expiresAt: createdAt + 24 * hour, cancelledAt: undefined },
     ...{ endingAt: undefined, endedAt: undefined, eraseAt: undefined, outputDays: 7 },
-    ...{ outputFileId: undefined, errorFileId: undefined, ...facts },
+    ...{ outputFileId: undefined, errorFileId: undefined, provider: undefined, ...facts },
   }
   await database.transaction((sql) => sql`INSERT INTO batches ${sql([batchRow.write(batch)])}`)
   return batch

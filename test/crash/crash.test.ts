@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { availableParallelism } from 'node:os'
-import { failpointNames } from '../../src/kernel/failpoint.ts'
+import { requestFailpoints } from '../../src/kernel/failpoint.ts'
 import { findPostgresPrograms } from '../parts/postgres.ts'
 import { createTurns } from '../parts/turns.ts'
 import type { CycleResult } from './cycle.ts'
@@ -9,7 +9,7 @@ import { type Engine, runCycles } from './run-cycles.ts'
 // The short version of `npm run crash`. Both engines run side by side: while one waits for a reap the other uses the cores.
 
 /** Each failpoint once on each engine. Kills at other moments are for `npm run crash`. */
-const cycles = failpointNames.length
+const cycles = requestFailpoints.length
 /** Allows for a machine under heavy load. The limit of a minute is checked by `npm run crash` and the simulator. */
 const reapedWithinMs = 1_200_000
 const engines: readonly Engine[] = ['sqlite', 'postgres']
@@ -34,5 +34,5 @@ for (const engine of engines) {
 // A failpoint that the code no longer reaches kills no process.
 test.skipIf(!hasPostgres)('every failpoint killed a gateway', () => {
   const deaths = all.filter(({ killedBy, laterKills }) => killedBy === 'failpoint' || laterKills > 0)
-  expect(new Set(deaths.map(({ failpoint }) => failpoint))).toEqual(new Set(failpointNames))
+  expect(new Set(deaths.map(({ failpoint }) => failpoint))).toEqual(new Set(requestFailpoints))
 })

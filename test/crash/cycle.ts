@@ -1,7 +1,7 @@
 // One crash: a gateway under load, into which money is paid meanwhile, is killed and started again on the same data, and
 // every promise of the ledger is checked against what the clients saw.
 
-import type { FailpointName } from '../../src/kernel/failpoint.ts'
+import type { RequestFailpoint } from '../../src/kernel/failpoint.ts'
 import type { Database } from '../../src/store/database.ts'
 import { checkBooks, countCharges, countOpenHolds, openingCredit, withBooks } from '../parts/crash-books.ts'
 import { type Ask, askForReceipt, askKinds, type Receipt } from '../parts/crash-client.ts'
@@ -25,7 +25,7 @@ export interface Site extends CrashData {
 }
 
 export interface CycleResult {
-  readonly failpoint: FailpointName
+  readonly failpoint: RequestFailpoint
   /** The failpoint, or our own kill -9 where it was not reached in time. */
   readonly killedBy: 'failpoint' | 'kill -9'
   /** Streams in the middle of their answer when it died. */
@@ -64,7 +64,7 @@ const silenceMs = 25_000n
  * the load before enough streams run, and then some 100 times a second; an end is passed only by calls that got so far;
  * a stream has eight events. In a reap, every few: there are two places in each, and one round in ten seconds.
  */
-const plans: Record<FailpointName, { readonly passes: number; readonly oneIn: number }> = {
+const plans: Record<RequestFailpoint, { readonly passes: number; readonly oneIn: number }> = {
   after_hold: { passes: 100, oneIn: 30 },
   after_send: { passes: 100, oneIn: 30 },
   after_first_byte: { passes: 100, oneIn: 30 },
@@ -84,7 +84,7 @@ export function startOn(site: CrashData, failpoints?: string): Promise<CrashGate
   return startCrashGateway(site, { env: withoutOptimizer, ...(failpoints !== undefined && { failpoints }) })
 }
 
-function startArmed(site: Site, failpoint: FailpointName): Promise<CrashGateway> {
+function startArmed(site: Site, failpoint: RequestFailpoint): Promise<CrashGateway> {
   const { passes, oneIn } = plans[failpoint]
   return startOn(site, `${failpoint}=kill:${1 / oneIn}:${passes}`)
 }
@@ -100,7 +100,7 @@ function startDoomed(site: Site): Promise<CrashGateway> {
 }
 
 export interface CycleOptions {
-  readonly failpoint: FailpointName
+  readonly failpoint: RequestFailpoint
   /** Few cycles at a time may have this machine's cores. */
   readonly takeTurn: TakeTurn
   /**
@@ -157,7 +157,7 @@ async function lookAtDead(database: Database, silence: CycleOptions['silence']):
   return holds
 }
 
-async function killUnderLoad(site: Site, failpoint: FailpointName) {
+async function killUnderLoad(site: Site, failpoint: RequestFailpoint) {
   const gateway = await startArmed(site, failpoint)
   site.crashUpstream.keepOpen(openLeast)
   const load = startLoad({ gateway, streams: streamPlaces, wholes: wholePlaces })

@@ -4,7 +4,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type FailpointName, failpointNames } from '../../src/kernel/failpoint.ts'
+import { type RequestFailpoint, requestFailpoints } from '../../src/kernel/failpoint.ts'
 import { withBooks } from '../parts/crash-books.ts'
 import { Payer } from '../parts/crash-topups.ts'
 import { type CrashUpstream, startCrashUpstream } from '../parts/crash-upstream.ts'
@@ -108,11 +108,11 @@ export async function createSite(engine: Engine, crashUpstream: CrashUpstream, d
 }
 
 /** All nine before any comes again, in a new order each time; the one with the longest wait first. */
-function shuffledFailpoints(): () => FailpointName {
-  let left: FailpointName[] = []
+function shuffledFailpoints(): () => RequestFailpoint {
+  let left: RequestFailpoint[] = []
   return () => {
     if (left.length === 0) {
-      left = failpointNames.filter((name) => name !== 'in_reap')
+      left = requestFailpoints.filter((name) => name !== 'in_reap')
       return 'in_reap'
     }
     const [name = 'mid_stream'] = left.splice(Math.floor(Math.random() * left.length), 1)

@@ -31,6 +31,7 @@ export function progressText(batch: Batch): string {
 const waits = {
   balance: 'its wallet cannot pay for the next line: tollgate wallet topup',
   limit: 'a limit of its key, project or workspace is reached',
+  provider: 'its provider does not take or report batches now; it is tried again',
 } as const
 
 const errorsShown = 10
@@ -43,7 +44,8 @@ function batchText(batch: Batch): string {
     ['progress', batch.status === 'failed' ? 'nothing was run' : progressText(batch)],
     ['failed', shownCount(batch.errored)],
     ['not run', batch.cancelled + batch.expired === 0 ? undefined : shownCount(batch.cancelled + batch.expired)],
-    ['estimate', shownUsd(batch.estimate)],
+    ['runs', batch.provider === null ? 'line by line' : `in batches of ${batch.provider}, at its batch price`],
+    [batch.provider === null ? 'estimate' : 'held at first', shownUsd(batch.estimate)],
     ['tokens', `${shownCount(batch.input_tokens)} in, ${shownCount(batch.output_tokens)} out`],
     ['endpoint', batch.endpoint],
     ['key', batch.key_id],

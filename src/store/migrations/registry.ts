@@ -3,6 +3,7 @@
 
 import schema from './0001-schema.sql' with { type: 'text' }
 import contentAndCredit from './0002-content-and-credit.sql' with { type: 'text' }
+import batchesAtProviders from './0003-batches-at-providers.sql' with { type: 'text' }
 
 export interface Migration {
   /** The file's name without its ending. */
@@ -14,4 +15,5 @@ export interface Migration {
 export const allMigrations: readonly Migration[] = [
   { name: '0001-schema', text: schema },
   { name: '0002-content-and-credit', text: contentAndCredit },
+  { name: '0003-batches-at-providers', text: batchesAtProviders },
 ]

@@ -23,7 +23,11 @@ const levels: Readonly<Record<Batch['status'], StatusLevel>> = {
   ...({ cancelling: 'warning', cancelled: 'off', expired: 'warning' } as const),
 }
 
-const waits = { balance: 'waits for the balance', limit: 'waits for a limit' } as const
+const waits = {
+  balance: 'waits for the balance',
+  limit: 'waits for a limit',
+  provider: 'waits for its provider',
+} as const
 
 function BatchStatus({ status, waits_for: waitsFor }: Batch) {
   if (waitsFor !== null) return <Status level="warning" text={waits[waitsFor]} />
@@ -162,7 +166,7 @@ function BatchDetails({ batch }: { readonly batch: Batch }) {
             value: <Amount usd={cost} />,
             note: (
               <>
-                <Amount usd={estimate} /> expected
+                <Amount usd={estimate} /> {batch.provider === null ? 'expected' : 'held at first'}
               </>
             ),
           },
@@ -172,6 +176,12 @@ function BatchDetails({ batch }: { readonly batch: Batch }) {
         <Facts
           facts={[
             ['Requests', <RequestsLink key="requests" id={id} />],
+            [
+              'Runs',
+              batch.provider === null
+                ? 'line by line, at ordinary prices'
+                : `in batches of ${batch.provider}, at batch prices`,
+            ],
             ['Endpoint', <Path key="endpoint" path={batch.endpoint} />],
             ['Key', <NameOf key="key" kind="Key" id={batch.key_id} />],
             ['Project', <NameOf key="project" kind="Project" id={batch.project_id} />],
