@@ -559,7 +559,10 @@ forEachEngine((_, storeTest) => {
     await database.schemaTransaction((_, run) => run('ANALYZE requests'))
     const query = { ...period, group: 'tag:team', stepMs: dayMs, offsetMs: 0 } as const
     const { steps } = await readingOf(database, (recorded) => readTopSeries(recorded, query, 20))
-    expect([steps.includes('Aggregate'), steps.includes('Sort')]).toEqual([true, false])
+    // Of the whole portion; what is behind it is nothing, and may be sorted.
+    const whole = steps.indexOf('Aggregate')
+    expect(whole).toBeGreaterThan(-1)
+    expect(steps[whole + 1]).not.toBe('Sort')
   })
 
   storeTest('a report stops reading when its client leaves', async ({ database }) => {

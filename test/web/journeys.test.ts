@@ -456,10 +456,10 @@ test('people: the page of a person has what they used of their limits and of tho
       ]),
     )
   }
-  // A limit of each person has no amount of one of them.
+  // Of the limit of each person too.
   const own = [
     [cost, '0.5', 'by project web'],
-    [null, null, `by workspace ${workspace.name}`],
+    [cost, String(Number(cost) / 9), `by workspace ${workspace.name}`],
   ]
   expect((await limitsIn('Spend limits')).toSorted()).toEqual(own.toSorted())
   expect(await limitsIn('Limits of their groups')).toEqual([
