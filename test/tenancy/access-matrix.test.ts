@@ -61,6 +61,7 @@ const pathWith = ({ path }: ManagedCall, id: string) =>
     .replace('{model}', 'sandbox/echo')
     .replace('{list}', 'retail')
     .replace('{plan}', 'pro')
+    .replace(/subject-limits$/, '$&?subject=tag:team=web')
 const people = { member: 'mem', invitation: 'inv', token: 'tok', session: 'ses', device: 'sgn' } as const
 /** Ids that are not made here: see `isServedHere`. */
 const elsewhere = { ...people, batch: 'batch' } as const

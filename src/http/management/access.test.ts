@@ -12,13 +12,14 @@ import { managementRoutes } from './serve.ts'
 
 // Only the rows are read here; nothing of what they would need is called.
 const routes = managementRoutes({} as RouteDependencies)
-const pathTo = ({ path, kind }: Route) =>
+const pathTo = ({ path, kind }: Route, id = kind === undefined ? '' : createId(idPrefixes[kind])) =>
   path
-    .replace('{id}', kind === undefined ? '' : createId(idPrefixes[kind]))
+    .replace('{id}', id)
     .replace('{provider}', 'acme')
     .replace('{model}', 'acme/large')
     .replace('{list}', 'retail')
     .replace('{plan}', 'pro')
+    .replace(/subject-limits$/, '$&?subject=tag:team=web')
 
 /** The installation has no password and no tokens; the example's workspace does not exist. */
 const asInstallation: Readonly<Partial<Record<Route['name'], number>>> = {
@@ -86,13 +87,12 @@ forEachEngine((engine) => {
       ...{ group: createId('grp'), batch: createId('batch') },
     }
     for (const route of routes.filter(({ kind }) => kind !== undefined)) {
-      const { kind = 'key', method, path, example } = route
+      const { kind = 'key', method, example } = route
       const prefix = idPrefixes[kind]
       const foreign = Object.entries(ids).flatMap(([of, id]) => (of === kind ? [] : id))
       const malformed = ['x', `${prefix}_`, `${prefix}_1`, `${prefix}_${'U'.repeat(26)}`, `${ids[kind]}A`, "'--", '*']
       for (const id of [createId(prefix), ...foreign, ...malformed, ids[kind].toLowerCase()]) {
-        const sent = path.replace('{id}', id).replace('{provider}', 'acme')
-        const reply = await management.ask(method, sent, route.body ? { body: example ?? {} } : {})
+        const reply = await management.ask(method, pathTo(route, id), route.body ? { body: example ?? {} } : {})
         expect([route.name, reply.status, reply.body.error.message]).toEqual([
           route.name,
           404,
