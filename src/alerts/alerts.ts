@@ -1,6 +1,7 @@
-// Alerts for people: a low balance, a spend limit, credit that expires, a provider that is down or back, changed prices. Every replica reads the
-// facts from the database every few seconds and compares them with the rules. An alert is one row with a unique `crossing`,
-// so only the first replica raises it. Its deliveries are created in the same commit, so a crash loses none.
+// Alerts for people: a low balance, a spend limit, credit that expires, a provider that is down or back, changed prices.
+// Every replica reads the facts from the database every few seconds and compares them with the rules. An alert is one row
+// with a unique `crossing`, so only the first replica raises it. Its deliveries are created in the same commit, so a crash
+// loses none.
 
 import { type ShownPrice, showPrice } from '../catalog/price.ts'
 import { overrideSource, parseStoredPrice } from '../catalog/price-versions.ts'
