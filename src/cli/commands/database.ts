@@ -246,8 +246,9 @@ async function readBooks(side: Database): Promise<Books> {
   }
 }
 
-/** On a terminal the line of a table is rewritten; otherwise there is one per table and step. */
+/** On a terminal the line of a table is rewritten; otherwise there is one per table and step, and one for an empty table. */
 function progressText({ table, step, rows }: CopyProgress, isWatched: boolean): string {
+  if (!isWatched && rows === 0n && step !== 'same') return ''
   const text = `${step === 'same' ? 'same on both sides' : step} ${table}: ${shownCount(rows)}`
   if (isWatched) return step === 'same' ? `\r\u001b[K${text}\n` : `\r\u001b[K${text}`
   return `${text}\n`

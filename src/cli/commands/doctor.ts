@@ -49,7 +49,7 @@ skips all of them. No key is shown.`,
     if (faults === 0) return
     throw new Refusal(
       exitCodes.failed,
-      `${counted(faults, 'problem')} to solve.`,
+      `${counted(faults, 'problem')} found.`,
       'the advice after each arrow, then tollgate doctor again',
     )
   },
@@ -128,7 +128,8 @@ function renderFindings(findings: readonly Finding[], faults: number, { color }:
     const end = advice === undefined ? 'ok' : `→ ${cleanText(advice)}`
     return `${mark} ${padded(area, width, undefined)}  ${cleanText(what)}  ${color ? bold(end) : end}\n`
   })
-  return `${lines.join('')}\n${faults === 0 ? 'No problems' : counted(faults, 'problem')} found.\n`
+  // How many there are is said by the error.
+  return `${lines.join('')}${faults === 0 ? '\nNo problems found.\n' : ''}`
 }
 
 function checkVersion(): Finding {
