@@ -92,12 +92,13 @@ their official clients work without changes. What is special here:
 
 | | here |
 |---|---|
-| price of a line | that of other requests: lines run on any provider, not at a provider's batch API |
+| price of a line | that of other requests, or the price for batches where the provider runs it |
 | \`/v1/files\` | only \`purpose=batch\`; others are a 400 |
 | \`endpoint\` of \`/v1/batches\` | \`/v1/chat/completions\`, \`/v1/responses\` or \`/v1/embeddings\` |
 | \`completion_window\` | only \`24h\` |
 | a batch that the wallet or a spend limit does not cover | 402 or 429 when it is created |
 | a wallet or a limit that is used up later | the batch waits, and expires after 24 hours |
+| where lines run | one by one, or in a batch of their provider if the operator has [named it](reference/batches.md#at-the-provider) |
 | results | kept for 7 days ([\`batches.output_days\`](reference/configuration.md#batches)), and then deleted |
 | \`stream\` in a line | refused |
 | ids of other workspaces | 404 on every path |

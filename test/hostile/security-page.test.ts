@@ -42,6 +42,7 @@ const dialling: Readonly<Record<string, string>> = {
   'src/catalog/price-source.ts': 'a price list that the operator named',
   'src/http/payments/stripe-api.ts': 'payments',
   'src/providers/access-tokens.ts': 'tokens for providers, and the identity of this process',
+  'src/providers/batch-api/batch-api.ts': 'batches of providers that the operator named',
   'src/providers/call-endpoint.ts': 'providers behind an HTTP proxy',
   'src/providers/connection-pool.ts': 'providers',
   'src/providers/egress/egress-guard.ts': 'providers that a workspace named, and the address of their host',
