@@ -1,6 +1,7 @@
 // Whether callers notice policies that are not for their requests: the latency of calls at a steady rate, in short windows by
-// turns, on a gateway without policies, on one with policies for other models, and there while one of those hangs. Beside
-// them, what a policy costs the requests that it is for.
+// turns, on a gateway without policies, on one with policies for other models, and there while one of those hangs. Every
+// window has as many calls of other callers beside it, which are not measured. Last, what a policy costs the requests that
+// it is for.
 
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -19,7 +20,7 @@ type Round = ReadonlyMap<Kind, Window>
 
 const usage = `npm run bench:policies -- [options]
   --rate N       calls a second (100)
-  --hanging N    calls a second whose policy hangs (50)
+  --beside N     calls a second of others, whose policy hangs in one kind of window (50)
   --seconds N    of each window (5)
   --rounds N     windows of each kind, in turns (12)`
 
@@ -38,7 +39,7 @@ interface Gateways {
 
 interface Plan {
   readonly rate: number
-  readonly hanging: number
+  readonly beside: number
   readonly seconds: number
   readonly rounds: number
 }
@@ -46,13 +47,13 @@ interface Plan {
 async function main(): Promise<number> {
   const values = scriptOptions(usage, {
     rate: { type: 'string', default: '100' },
-    hanging: { type: 'string', default: '50' },
+    beside: { type: 'string', default: '50' },
     seconds: { type: 'string', default: '5' },
     rounds: { type: 'string', default: '12' },
   })
-  const [rate, hanging] = [Number(values.rate), Number(values.hanging)]
+  const [rate, beside] = [Number(values.rate), Number(values.beside)]
   const [seconds, rounds] = [Number(values.seconds), Number(values.rounds)]
-  if (![rate, hanging, seconds, rounds].every((each) => Number.isInteger(each) && each > 0)) {
+  if (![rate, beside, seconds, rounds].every((each) => Number.isInteger(each) && each > 0)) {
     return refuseOptions('all options take whole numbers above 0', usage)
   }
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-policies-'))
@@ -67,7 +68,7 @@ async function main(): Promise<number> {
     }
     const none = await start('none', '')
     const gateways = { none, policies: await start('policies', policiesText(judge.url)) }
-    return print(await measure(gateways, { rate, hanging, seconds, rounds }), { rate, hanging, seconds, rounds })
+    return print(await measure(gateways, { rate, beside, seconds, rounds }), { rate, beside, seconds, rounds })
   } finally {
     for (const each of running) await each.stop()
     judge.stop()
@@ -126,13 +127,14 @@ async function startGateway(folder: string, name: string, config: string) {
 
 async function measure(
   { none, policies }: Gateways,
-  { rate, hanging, seconds, rounds }: Plan,
+  { rate, beside, seconds, rounds }: Plan,
 ): Promise<readonly Round[]> {
-  const targets: Readonly<Record<Kind, readonly [CallTarget, string]>> = {
-    'no policies': [none, freeModel],
-    'policies for others': [policies, freeModel],
-    'one of them hangs': [policies, freeModel],
-    judged: [policies, judgedModel],
+  /** Where, and which models the measured calls and those beside them are for. */
+  const targets: Readonly<Record<Kind, readonly [CallTarget, string, string]>> = {
+    'no policies': [none, freeModel, judgedModel],
+    'policies for others': [policies, freeModel, judgedModel],
+    'one of them hangs': [policies, freeModel, hangingModel],
+    judged: [policies, judgedModel, judgedModel],
   }
   for (const [target, model] of Object.values(targets)) await drive(target, { model, rate, seconds: warmupSeconds })
   const measured: Round[] = []
@@ -140,8 +142,8 @@ async function measure(
     const windows = new Map<Kind, Window>()
     const start = round % kinds.length
     for (const kind of [...kinds.slice(start), ...kinds.slice(0, start)]) {
-      const [target, model] = targets[kind]
-      const end = kind === 'one of them hangs' ? sendHanging(target, hanging) : async () => {}
+      const [target, model, other] = targets[kind]
+      const end = sendBeside(target, other, beside)
       await Bun.sleep(settleMs)
       windows.set(kind, await drive(target, { model, rate, seconds }))
       await end()
@@ -151,14 +153,14 @@ async function measure(
   return measured
 }
 
-/** Each waits for its policy, most for a second, and is then refused. */
-function sendHanging({ url, key }: CallTarget, perSecond: number): () => Promise<void> {
+/** Where a policy hangs, most of them wait for it for a second, and are then refused. */
+function sendBeside({ url, key }: CallTarget, model: string, perSecond: number): () => Promise<void> {
   const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
   const sent: Promise<number>[] = []
   const send = async (): Promise<number> => {
     // Each has a text of its own: verdicts are remembered by content.
     const messages = [{ role: 'user', content: `call ${sent.length} of ${performance.now()}` }]
-    const body = JSON.stringify({ model: hangingModel, max_tokens: 16, messages })
+    const body = JSON.stringify({ model, max_tokens: 16, messages })
     const response = await fetch(`${url}/v1/chat/completions`, { method: 'POST', headers, body })
     await response.text()
     return response.status
@@ -167,11 +169,13 @@ function sendHanging({ url, key }: CallTarget, perSecond: number): () => Promise
   return async () => {
     clearInterval(timer)
     const statuses = await Promise.all(sent)
-    if (!statuses.includes(503)) throw new Error('no call was refused because its policy hangs')
+    const hasRefused = statuses.includes(503)
+    if (hasRefused !== (model === hangingModel))
+      throw new Error(`calls of ${model} were answered ${statuses.join(' ')}`)
   }
 }
 
-function print(rounds: readonly Round[], { rate, hanging, seconds }: Plan): number {
+function print(rounds: readonly Round[], { rate, beside, seconds }: Plan): number {
   const windowsOf = (some: readonly Round[], kind: Kind): Window[] => some.flatMap((round) => round.get(kind) ?? [])
   const ratio = (kind: Kind, to: Kind) => (some: readonly Round[]) =>
     percentileOf(windowsOf(some, kind), 99) / percentileOf(windowsOf(some, to), 99)
@@ -182,7 +186,7 @@ function print(rounds: readonly Round[], { rate, hanging, seconds }: Plan): numb
     judged: 'policies for others',
   }
   console.log(
-    `${rate} calls a second, ${hanging} beside them that hang, ${rounds.length} windows of ${seconds} s of each kind, in turns\n`,
+    `${rate} calls a second, ${beside} of others beside them, ${rounds.length} windows of ${seconds} s of each kind, in turns\n`,
   )
   console.log('| kind | calls | p50 ms | p99 ms | p99 × | of | nine of ten times between | CPU of the gateway |')
   console.log('|---|---|---|---|---|---|---|---|')
