@@ -1,5 +1,4 @@
-// The ledger as the lines of a batch see it that has run at its provider: what is held for each of them is a part of what has been
-// held for the whole batch.
+// The ledger for lines that ran in a batch of their provider: the hold of each line is a part of the hold of the whole batch.
 
 import type { Ledger } from '../ledger/ledger.ts'
 import type { LineKeys } from './line-keys.ts'

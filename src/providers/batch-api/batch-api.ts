@@ -87,6 +87,21 @@ export class BatchApiFault extends Error {
   }
 }
 
+// A job is looked for in this part of the provider's list.
+
+export const pageSize = 100
+export const pagesMax = 50
+/** How far the clocks of the provider and of the gateway may differ. */
+export const skewMs = 5 * 60_000
+
+/** The job may be behind what was read: nobody may take it for one that the provider does not have. */
+export function listTooLong(): BatchApiFault {
+  return new BatchApiFault(
+    'passing',
+    `it lists more than ${pageSize * pagesMax} batches that are newer than a lost one`,
+  )
+}
+
 const callTimeoutMs = 60_000
 /** An upload of tens of megabytes, or a file of results. */
 const longTimeoutMs = 10 * 60_000

@@ -14,13 +14,14 @@ import {
   type JobStatus,
   type JsonAnswer,
   linesOf,
+  listTooLong,
+  pageSize,
+  pagesMax,
+  skewMs,
 } from './batch-api.ts'
 
 /** Of the metadata: our id. */
 const nameMember = 'tollgate_job'
-const skewMs = 5 * 60_000
-const pageSize = 100
-const pagesMax = 50
 
 const encoder = new TextEncoder()
 
@@ -80,6 +81,7 @@ async function* listed(place: BatchPlace): AsyncGenerator<JsonAnswer> {
     if (hasMore !== true || !isObject(last)) return
     after = `&after=${idIn(last)}`
   }
+  throw listTooLong()
 }
 
 /** The file of a process that died before it created the batch. */

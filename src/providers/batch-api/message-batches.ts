@@ -13,14 +13,14 @@ import {
   type JobStatus,
   type JsonAnswer,
   linesOf,
+  listTooLong,
+  pageSize,
+  pagesMax,
+  skewMs,
 } from './batch-api.ts'
 
 const version = { 'anthropic-version': '2023-06-01' }
 const path = '/v1/messages/batches'
-/** How far the clocks of the provider and of the gateway may differ. */
-const skewMs = 5 * 60_000
-const pageSize = 100
-const pagesMax = 50
 
 const encoder = new TextEncoder()
 
@@ -81,6 +81,7 @@ async function* listed(place: BatchPlace): AsyncGenerator<JsonAnswer> {
     if (answer.has_more !== true || data.length === 0) return
     after = `&after_id=${idIn(answer, 'last_id')}`
   }
+  throw listTooLong()
 }
 
 function sizeOf({ request_counts: counts }: JsonAnswer): number {
