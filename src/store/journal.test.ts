@@ -157,6 +157,35 @@ forEachEngine((engine, storeTest) => {
     await database.close()
   })
 
+  storeTest('a request without a charge that the database refuses is reported, and nothing else', async (store) => {
+    await store.database.close()
+    const lines: string[] = []
+    const database = await openDatabase({ ...store.place, report: (line) => void lines.push(line) })
+    const journal = await addWallet({ ...store, database }, 10n)
+    const nobody = { ...charged('b'), charge: null, workspace_id: null as never }
+    await journal.append([charged('a', { amount: 4n }), nobody, { ...charged('c'), charge: null }])
+    const books = { requests: 'a c', balances: 'wallet:ws_1 6', budgets: '', sum: '2 requests, 4 nano' }
+    expect(await contents(database)).toEqual(books)
+    expect(lines).toEqual([
+      'The database refused req_b: NOT NULL constraint failed: requests.workspace_id. It has no charge, and is not in the request log. Please report this.',
+    ])
+    expect(await database.sql`SELECT 1 FROM journal`).toHaveLength(0)
+    await database.close()
+  })
+
+  storeTest('a request that is appended without a charge later keeps the charge that it has', async (store) => {
+    const journal = await addWallet(store, 10n)
+    const late = { ...charged('a'), charge: null, status: 503, code: 'OVERLOADED', total_ms: 1 }
+    await journal.append([charged('a', { amount: 4n }), late])
+    await journal.apply()
+    await journal.append([late])
+    expect(await contents(store.database)).toMatchObject({ requests: 'a', balances: 'wallet:ws_1 6' })
+    const [row] = await store.database.sql`SELECT status, code, charge, total_ms FROM requests`
+    expect(row).toEqual({ status: 503n, code: 'OVERLOADED', charge: 4n, total_ms: BigInt(charged('a').total_ms) })
+    const hours = await store.database.sql`SELECT cause, requests, errors FROM request_hours WHERE requests > 0`
+    expect([...hours]).toEqual([{ cause: 'overloaded', requests: 1n, errors: 1n }])
+  })
+
   storeTest('a request that is appended twice is charged once', async (store) => {
     const journal = await addWallet(store, 10n)
     const budgets = 'key_1 day:2026-11-15'

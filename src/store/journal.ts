@@ -1,12 +1,14 @@
 // How the embedded engine makes charges durable. A commit appends the rows of its requests to the table `journal`, as one
 // text: one or two pages are written and synced. The rows themselves with their indexes, the balances, budgets and sums
 // would be eight. The thread that writes applies the journal afterwards, many requests in one transaction: if it is lost, so
-// is the deletion from the journal, and it is done again.
+// is the deletion from the journal, and it is done again. Requests without a charge take the same way into the request log,
+// because charges would wait for a transaction that applies the journal and writes their rows.
 
 import { SQLiteError } from 'bun:sqlite'
 import { keptUntil, splitMinute } from '../kernel/spend-limit.ts'
 import {
   type AddedTable,
+  correctedColumns,
   HourSums,
   hourTable,
   type RequestRow,
@@ -18,8 +20,9 @@ import {
 
 export interface Journal {
   /**
-   * Appends charged requests in one commit, durable when it resolves. Throws when the commit was not confirmed: hardly ever,
-   * but possibly, it was written all the same. A request that is appended twice is charged once.
+   * Appends requests in one commit, durable when it resolves. Throws when the commit was not confirmed: hardly ever, but
+   * possibly, it was written all the same. A request that is appended twice is charged once. One without a charge corrects
+   * the row that there is: see `writeRequests`.
    */
   append(requests: readonly RequestRow[]): Promise<void>
   /** Resolves when the tables have everything that was appended before. */
@@ -30,9 +33,10 @@ export function encodeRequests(requests: readonly RequestRow[]): string {
   return JSON.stringify(requests.map(requestValues))
 }
 
-/** A charge that the database did not accept, because of a defect in Tollgate. It stays in the journal, and `verify` reports it. */
-export interface RefusedCharge {
+/** What the database did not accept, because of a defect in Tollgate. A charge stays in the journal, and `verify` reports it. */
+export interface RefusedRequest {
   readonly requestId: string
+  readonly isCharged: boolean
   readonly message: string
 }
 
@@ -55,6 +59,7 @@ const addTo = ({ table, columns, onConflict }: AddedTable) =>
 const indexOf = (name: keyof RequestRow) => requestColumns.indexOf(name)
 const [idAt, workspaceAt, chargeAt] = [indexOf('id'), indexOf('workspace_id'), indexOf('charge')]
 const budgetsAt = indexOf('budgets')
+const correctedAt = correctedColumns.map(indexOf)
 
 const texts = {
   append: 'INSERT INTO journal (requests) VALUES (?)',
@@ -69,7 +74,8 @@ const texts = {
   undoRequest: 'ROLLBACK TO request',
   addRequest: `INSERT INTO requests (${requestColumns.join(', ')}) VALUES (${marks(requestColumns.length)})
     ON CONFLICT (id) DO NOTHING`,
-  isCharged: 'SELECT 1 FROM requests WHERE id = ? AND charge IS NOT NULL',
+  findRequest: 'SELECT * FROM requests WHERE id = ?',
+  correctRequest: `UPDATE requests SET ${correctedColumns.map((name) => `${name} = ?`).join(', ')} WHERE id = ?`,
   pay: 'UPDATE balances SET posted = posted - ? WHERE account_id = ? RETURNING credit',
   nextCredit: `SELECT id, remaining FROM credits WHERE workspace_id = ? AND remaining > 0
     ORDER BY expires_at, id LIMIT 1`,
@@ -123,8 +129,8 @@ export class JournalTable {
   }
 
   /** Applies everything. Returns what the database refused. */
-  apply(): readonly RefusedCharge[] {
-    const refused: RefusedCharge[] = []
+  apply(): readonly RefusedRequest[] {
+    const refused: RefusedRequest[] = []
     for (;;) {
       const { requests, last, count } = this.#nextPortion()
       if (requests.length === 0) {
@@ -169,7 +175,7 @@ export class JournalTable {
    * A request that is refused must not spoil the others. A savepoint for each costs more than the rest, so that is done
    * only once something was refused, in a second run.
    */
-  #applyPortion(requests: readonly RequestValues[], last: bigint): readonly RefusedCharge[] {
+  #applyPortion(requests: readonly RequestValues[], last: bigint): readonly RefusedRequest[] {
     try {
       return this.#transact((statements) => {
         applyTogether(statements, requests)
@@ -217,7 +223,7 @@ function withAllColumns(request: RequestValues): RequestValues {
   return missing > 0 ? [...request, ...Array<null>(missing).fill(null)] : request
 }
 
-function applyAlone(statements: Statements, request: RequestValues): RefusedCharge | undefined {
+function applyAlone(statements: Statements, request: RequestValues): RefusedRequest | undefined {
   statements.beginRequest.run()
   try {
     applyTogether(statements, [request])
@@ -228,8 +234,9 @@ function applyAlone(statements: Statements, request: RequestValues): RefusedChar
     statements.undoRequest.run()
     statements.endRequest.run()
     const message = thrown instanceof Error ? thrown.message : String(thrown)
-    statements.keepRefused.run(JSON.stringify([request]), message)
-    return { requestId: String(request[idAt]), message }
+    const isCharged = request[chargeAt] !== null
+    if (isCharged) statements.keepRefused.run(JSON.stringify([request]), message)
+    return { requestId: String(request[idAt]), isCharged, message }
   }
 }
 
@@ -240,9 +247,13 @@ function applyTogether(statements: Statements, requests: readonly RequestValues[
   const hours = new HourSums()
   for (const request of requests) {
     if (statements.addRequest.run(...request).changes === 0) {
-      // It was appended twice: its commit was written and reported as failed, and then tried again.
-      if (statements.isCharged.get(request[idAt] ?? null)) continue
-      throw new Error('it is among the requests without a charge')
+      const before = statements.findRequest.get(request[idAt] ?? null) as RequestRow
+      if (request[chargeAt] === null) {
+        statements.correctRequest.run(...correctedAt.map((at) => request[at] ?? null), before.id)
+        hours.correct(requestValues(before), request)
+      } else if (before.charge === null) throw new Error('it is among the requests without a charge')
+      // Otherwise it was appended twice: its commit was written and reported as failed, and then tried again.
+      continue
     }
     hours.add(request)
     const charge = BigInt(request[chargeAt] ?? 0)

@@ -255,6 +255,15 @@ export class HourSums {
     addTo(this.#sessions, { key: ['hour', 'session', workspaceId, startAt, session], more: [] }, figures, sign)
   }
 
+  /** Moves a request that was added before to the code and cause that it is corrected to. */
+  correct(before: RequestValues, correction: RequestValues): void {
+    if (before[at.code] === correction[at.code] && before[at.cause] === correction[at.cause]) return
+    this.add(before, -1)
+    this.add(
+      before.map((value, index) => (index === at.code || index === at.cause ? (correction[index] ?? null) : value)),
+    )
+  }
+
   /** In the order of the columns of `hourTable`, sorted, so that replicas which add to the same rows do not deadlock. */
   hours(): readonly (readonly SummedValue[])[] {
     return sortedRows(this.#hours)
@@ -383,6 +392,9 @@ function toSql(value: SqlValue | number): SqlValue {
   return typeof value === 'number' ? BigInt(value) : value
 }
 
+/** What a request without a charge changes in the row that its charge has written. */
+export const correctedColumns = ['status', 'code', 'cause', 'reason', 'details'] as const
+
 /**
  * Writes requests that have no charge. A row that its charge has written already keeps its amounts and its duration, and
  * takes the status, code, cause, reason and details.
@@ -404,9 +416,7 @@ export async function writeRequests(sql: Sql, engine: Engine, rows: readonly Req
     const [before] = await sql<RequestRow>`SELECT * FROM requests WHERE id = ${id}`
     await sql`UPDATE requests SET status = ${BigInt(status)}, code = ${code}, cause = ${cause}, reason = ${reason},
       details = ${details} WHERE id = ${id}`
-    if (!before || (before.code === code && before.cause === cause)) continue
-    sums.add(requestValues(before), -1)
-    sums.add(requestValues({ ...before, code, cause }))
+    if (before) sums.correct(requestValues(before), requestValues(row))
   }
   await writeHours(sql, engine, sums)
 }

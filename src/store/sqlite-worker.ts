@@ -117,8 +117,10 @@ function answer(question: WriterQuestion): WriterAnswer {
 function apply(): void {
   // Before the migrations of a new database there is none.
   if (!hasJournal(opened())) return
-  for (const { requestId, message } of journal.apply()) {
-    const line = `The database refused the charge of ${requestId}: ${message}. It stays in the table journal, and "tollgate ledger verify" reports it. Please report this.`
+  for (const { requestId, isCharged, message } of journal.apply()) {
+    const line = isCharged
+      ? `The database refused the charge of ${requestId}: ${message}. It stays in the table journal, and "tollgate ledger verify" reports it. Please report this.`
+      : `The database refused ${requestId}: ${message}. It has no charge, and is not in the request log. Please report this.`
     self.postMessage({ kind: 'notice', line } satisfies WriterNotice)
   }
   unapplied = 0

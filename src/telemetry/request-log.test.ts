@@ -18,7 +18,7 @@ async function logged(database: Database, records: readonly (Partial<RequestReco
   return { lost, requests: await log.list({ limit: 100 }) }
 }
 
-forEachEngine((_, storeTest) => {
+forEachEngine((engine, storeTest) => {
   storeTest('replaces characters that PostgreSQL cannot store, and loses no line', async ({ database }) => {
     const [bad, good] = [createId('req'), createId('req')]
     const facts = { reason: 'no model a\0b', model: 'a\0b', client: 'x\ud800y' }
@@ -42,10 +42,13 @@ forEachEngine((_, storeTest) => {
   storeTest('lines that an outage of the database loses are counted', async ({ database }) => {
     const lost: number[] = []
     let isAway = true
+    const { journal } = database
+    const unlessAway = <T>(work: () => Promise<T>): Promise<T> =>
+      isAway ? Promise.reject(new CommitUnknown('away')) : work()
     const failing: Database = {
       ...database,
-      transaction: (work, shape) =>
-        isAway ? Promise.reject(new CommitUnknown('away')) : database.transaction(work, shape),
+      transaction: (work, shape) => unlessAway(() => database.transaction(work, shape)),
+      journal: journal && { ...journal, append: (requests) => unlessAway(() => journal.append(requests)) },
     }
     const log = createRequestLog({ database: failing, onLost: (count) => void lost.push(count) })
     for (let n = 0; n < 3; n++) log.write(answeredRequest({ id: createId('req') }))
@@ -63,7 +66,8 @@ forEachEngine((_, storeTest) => {
     const nobody = { workspaceId: null as never, projectId: 'prj_1', keyId: 'key_1' } as const
     const records = [{ id: first }, { id: refused, caller: nobody }, { id: last }]
     const { lost, requests } = await logged(database, records)
-    expect(lost).toEqual([1])
+    // On SQLite the thread that writes finds that out later, and reports it.
+    expect(lost).toEqual(engine.name === 'sqlite' ? [] : [1])
     expect(requests.map(({ id }) => id).sort()).toEqual([first, last].sort())
   })
 

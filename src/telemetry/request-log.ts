@@ -1,6 +1,6 @@
 // The request log: who asked for what, which provider answered, and what it cost. A charged request is written with its
 // charge; the others here, in the background and in batches, because nothing waits for them and losing the last second of
-// them in a crash loses no money.
+// them in a crash loses no money. Charges must not wait for them either, so on SQLite they go through the journal.
 
 import { firstIdAt, type KeyId, type ProjectId, type RequestId } from '../kernel/ids.ts'
 import { yieldToEventLoop } from '../kernel/timers.ts'
@@ -67,7 +67,9 @@ export function createRequestLog({ database, flushMs = defaultFlushMs, onLost }:
   }
 
   const insert = (rows: readonly RequestRow[]) =>
-    database.transaction((sql) => writeRequests(sql, database.engine, rows))
+    database.journal
+      ? database.journal.append(rows)
+      : database.transaction((sql) => writeRequests(sql, database.engine, rows))
 
   /** A row that the database refuses must not lose the rows of other callers. */
   async function insertEach(rows: readonly RequestRow[]): Promise<void> {
