@@ -1,21 +1,25 @@
 // Whether callers notice what else the gateway does: the latency of calls at a steady rate, in short windows by turns, alone
 // and beside an open console, exports, the erasure of a workspace's log, a tenant with long prompts, and all of these. The
-// verdict is on the p99 of all calls of each kind, and on how long the event loop stood still. Pages are their calls; a
-// browser on the same machine would be measured with them.
+// verdict is on the p99 of all calls of each kind, and on how long the event loop stood still.
 
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { systemClock } from '../src/kernel/clock.ts'
 import { refuseOptions, scriptOptions } from '../test/parts/script-options.ts'
-import { type Launched, launch } from './contenders/launch.ts'
+import {
+  activities,
+  type BusyGateway,
+  begin,
+  beginAll,
+  type Ending,
+  progress,
+  startBusyGateway,
+} from './busy-gateway.ts'
 import { startUpstream } from './contenders/start-upstream.ts'
-import { seedLog, type Tenant } from './seed-log.ts'
 import { likelyRange, median } from './statistics.ts'
-import { type CallTarget, drive, percentileOf, stallSeconds, type Window } from './steady-calls.ts'
-import { UPSTREAM_MODEL } from './upstream-replies.ts'
+import { drive, percentileOf, stallSeconds, type Window } from './steady-calls.ts'
 
-const kinds = ['alone', 'console', 'exports', 'erasure', 'long prompts', 'all of these'] as const
+const kinds = ['alone', ...activities, 'all of these'] as const
 type Kind = (typeof kinds)[number]
 
 const usage = `npm run bench:busy -- [options]
@@ -25,21 +29,9 @@ const usage = `npm run bench:busy -- [options]
   --requests N   in the log at the start (100000)
   --only a,b     of: ${kinds.slice(1).join(', ')}`
 
-const model = 'busy/chat'
-const dayMs = 86_400_000
-/** The overview asks every 30 s; here more often, so that every window has some of it. */
-const overviewMs = 4_000
 /** Before each window, so that what is measured is a console that is open and not one that is being opened. */
 const settleMs = 500
 const warmupSeconds = 3
-const longPromptBytes = 200_000
-const longPromptsPerSecond = 10
-
-interface Target extends CallTarget {
-  readonly otherKey: string
-  /** Whose log is erased, one in each window that erases. */
-  readonly erasable: Tenant[]
-}
 
 interface Plan {
   readonly rate: number
@@ -71,11 +63,12 @@ async function main(): Promise<number> {
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-busy-'))
   const upstream = await startUpstream(folder)
   try {
-    const { launched, target } = await startTarget(folder, { upstreamUrl: upstream.url, requests, rounds })
+    // One of its own, and one of all activities, in each round.
+    const gateway = await startBusyGateway(folder, { upstreamUrl: upstream.url, requests, erasures: 2 * rounds })
     try {
-      return print(await measure(target, plan), plan)
+      return print(await measure(gateway, plan), plan)
     } finally {
-      await launched.stop()
+      await gateway.stop()
     }
   } finally {
     await upstream.stop()
@@ -83,83 +76,19 @@ async function main(): Promise<number> {
   }
 }
 
-/** A gateway with a log of 30 days, of which each workspace to erase has an equal part. */
-async function startTarget(
-  folder: string,
-  { upstreamUrl, requests, rounds }: { upstreamUrl: string; requests: number; rounds: number },
-): Promise<{ readonly launched: Launched; readonly target: Target }> {
-  const dataFolder = join(folder, 'data')
-  mkdirSync(dataFolder, { mode: 0o700 })
-  writeFileSync(join(folder, 'busy.yaml'), configText(upstreamUrl))
-  const start = async (): Promise<Launched> => {
-    const environment = {
-      TOLLGATE_PORT: '0',
-      TOLLGATE_DATA: dataFolder,
-      TOLLGATE_LOG: 'json',
-      TOLLGATE_CONFIG: join(folder, 'busy.yaml'),
-    }
-    const command = [join(import.meta.dir, '..', 'bin', 'tollgate')]
-    const launched = await launch({ name: 'gateway', folder, command, environment })
-    if ('failed' in launched) throw new Error(`the gateway ${launched.failed}`)
-    return launched
-  }
-  const first = await start()
-  const read = (name: string): string => readFileSync(join(dataFolder, name), 'utf8').trim()
-  const token = read('admin-token')
-  const tenants: Tenant[] = []
-  let otherKey = ''
-  for (let at = 0; at <= 2 * rounds; at++) {
-    const { secret, ...tenant } = await makeTenant(first.port, token, at)
-    tenants.push(tenant)
-    otherKey ||= secret
-  }
-  await first.stop()
-  await seedLog({ url: undefined, dataFolder, tenants, requests, transfers: Math.floor(requests / 10), progress })
-  const launched = await start()
-  const url = `http://127.0.0.1:${launched.port}`
-  // The first one sends the long prompts.
-  const erasable = tenants.slice(1)
-  return { launched, target: { url, key: read('first-key'), otherKey, token, pid: launched.pid, erasable } }
-}
-
-function configText(upstreamUrl: string): string {
-  return `providers:
-  - { id: fake, dialect: openai-chat, base_url: "${upstreamUrl}/v1", api_key: unused }
-models:
-  - { id: ${model}, price: { input: "0.001", output: "0.001" }, routes: [{ provider: fake, model: ${UPSTREAM_MODEL} }] }
-`
-}
-
-async function makeTenant(port: number, token: string, at: number): Promise<Tenant & { readonly secret: string }> {
-  const post = async (path: string, body: object): Promise<Record<string, string>> => {
-    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
-    const response = await fetch(`http://127.0.0.1:${port}${path}`, {
-      method: 'POST',
-      headers,
-      body: JSON.stringify(body),
-    })
-    if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`)
-    return (await response.json()) as Record<string, string>
-  }
-  const { id: workspaceId = '' } = await post('/api/workspaces', { name: `tenant ${at}` })
-  await post(`/api/workspaces/${workspaceId}/topups`, { amount: '1000.00' })
-  const { id: projectId = '' } = await post(`/api/workspaces/${workspaceId}/projects`, { name: 'busy' })
-  const { id: keyId = '', secret = '' } = await post(`/api/projects/${projectId}/keys`, { name: 'busy' })
-  return { workspaceId, projectId, keyId, secret }
-}
-
-async function measure(target: Target, { rate, seconds, rounds, only }: Plan): Promise<readonly Round[]> {
+async function measure(gateway: BusyGateway, { rate, seconds, rounds, only }: Plan): Promise<readonly Round[]> {
   const measured: Round[] = []
-  await drive(target, { model, rate, seconds: warmupSeconds })
+  const { model } = gateway
+  await drive(gateway, { model, rate, seconds: warmupSeconds })
   for (let round = 1; round <= rounds; round++) {
     const windows = new Map<Kind, Window>()
     // Whoever goes later meets a longer log; each kind does so in turn.
     const start = round % only.length
     for (const kind of [...only.slice(start), ...only.slice(0, start)]) {
       progress(`round ${round} of ${rounds}: ${kind}`)
-      const end = begin(target, kind)
+      const end = beginKind(gateway, kind)
       await Bun.sleep(settleMs)
-      windows.set(kind, await drive(target, { model, rate, seconds }))
+      windows.set(kind, await drive(gateway, { model, rate, seconds }))
       await end()
     }
     measured.push(windows)
@@ -168,120 +97,10 @@ async function measure(target: Target, { rate, seconds, rounds, only }: Plan): P
   return measured
 }
 
-// ── What else goes on ──
-
-type Ending = () => Promise<void>
-
-function begin(target: Target, kind: Kind): Ending {
-  switch (kind) {
-    case 'alone':
-      return async () => {}
-    case 'console':
-      return openConsole(target)
-    case 'exports':
-      return again(target, exportAll)
-    case 'erasure':
-      return eraseOne(target)
-    case 'long prompts':
-      return sendLongPrompts(target)
-    case 'all of these': {
-      const endings = kinds.slice(1, -1).map((each) => begin(target, each))
-      return async () => void (await Promise.all(endings.map((end) => end())))
-    }
-  }
+function beginKind(gateway: BusyGateway, kind: Kind): Ending {
+  if (kind === 'alone') return async () => {}
+  return kind === 'all of these' ? beginAll(gateway) : begin(gateway, kind)
 }
-
-function openConsole({ url, token }: Target): Ending {
-  const headers = { authorization: `Bearer ${token}` }
-  const end = new AbortController()
-  const ask = async (path: string): Promise<void> => void (await (await fetch(url + path, { headers })).text())
-  const overview = async (): Promise<void> => {
-    const from = new Date(systemClock.now() - dayMs).toISOString()
-    await ask('/api/workspaces?limit=200')
-    await ask(`/api/stats?from=${from}&group=model`)
-  }
-  const requests = async (): Promise<number> => {
-    await ask('/api/catalog')
-    await ask('/api/requests?limit=50')
-    const response = await fetch(`${url}/api/requests/events`, { headers, signal: end.signal })
-    let bytes = 0
-    try {
-      for await (const piece of response.body ?? []) bytes += piece.byteLength
-    } catch {
-      // Ended by ourselves.
-    }
-    return bytes
-  }
-  void overview()
-  const timer = setInterval(() => void overview(), overviewMs)
-  const followed = requests()
-  return async () => {
-    clearInterval(timer)
-    end.abort()
-    if ((await followed) === 0) throw new Error('the list of requests followed nothing')
-  }
-}
-
-/** One after another until the end, and at least one. */
-function again(target: Target, once: (target: Target, signal: AbortSignal) => Promise<void>): Ending {
-  const end = new AbortController()
-  const running = (async () => {
-    while (!end.signal.aborted) await once(target, end.signal)
-  })()
-  return async () => {
-    end.abort()
-    await running
-  }
-}
-
-/** The whole log as a file, and a report that reads every row. */
-async function exportAll({ url, token }: Target, signal: AbortSignal): Promise<void> {
-  const from = new Date(systemClock.now() - 30 * dayMs).toISOString()
-  for (const path of [`/api/requests/export?from=${from}`, `/api/usage?from=${from}&group_by=tag:team`]) {
-    try {
-      const response = await fetch(url + path, { headers: { authorization: `Bearer ${token}` }, signal })
-      if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`)
-      for await (const piece of response.body ?? []) void piece
-    } catch (error) {
-      if (!signal.aborted) throw error
-    }
-  }
-}
-
-/** The statements with which retention deletes as well, without its pauses. */
-function eraseOne({ url, token, erasable }: Target): Ending {
-  const tenant = erasable.pop()
-  if (!tenant) throw new Error('every workspace has been erased')
-  const path = `${url}/api/workspaces/${tenant.workspaceId}/erase`
-  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
-  const body = JSON.stringify({ confirm: 'erase' })
-  const erased = fetch(path, { method: 'POST', headers, body })
-  return async () => {
-    const response = await erased
-    if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`)
-  }
-}
-
-function sendLongPrompts({ url, otherKey }: Target): Ending {
-  const headers = { authorization: `Bearer ${otherKey}`, 'content-type': 'application/json' }
-  const content = 'the quick brown fox '.repeat(longPromptBytes / 20)
-  const body = JSON.stringify({ model, max_tokens: 16, messages: [{ role: 'user', content }] })
-  const sent: Promise<void>[] = []
-  const send = async (): Promise<void> => {
-    const response = await fetch(`${url}/v1/chat/completions`, { method: 'POST', headers, body })
-    const text = await response.text()
-    // A gateway that is too busy refuses some, as it should.
-    if (!response.ok && response.status !== 503)
-      throw new Error(`a long prompt: ${response.status} ${text.slice(0, 200)}`)
-  }
-  const timer = setInterval(() => sent.push(send()), 1_000 / longPromptsPerSecond)
-  return async () => {
-    clearInterval(timer)
-    await Promise.all(sent)
-  }
-}
-
-// ── The report ──
 
 function print(rounds: readonly Round[], { rate, seconds, only }: Plan): number {
   const windowsOf = (some: readonly Round[], kind: Kind): Window[] => some.flatMap((round) => round.get(kind) ?? [])
@@ -322,11 +141,6 @@ function print(rounds: readonly Round[], { rate, seconds, only }: Plan): number 
   console.log(`Calls that failed: ${failed}${failure === undefined ? '' : ` (${failure})`}`)
   const stalls = all.reduce((sum, window) => sum + window.stalls, 0)
   return stalls === 0 && failed === 0 ? 0 : 1
-}
-
-/** One line that replaces itself on a terminal; nothing where output is kept. */
-function progress(text: string): void {
-  if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`)
 }
 
 process.exitCode = await main()

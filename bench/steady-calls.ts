@@ -63,7 +63,8 @@ export async function drive({ url, key, token, pid }: CallTarget, { model, rate,
   return { taken, cpuPercent, stalls: (await stalls()) - stallsBefore, failed, firstFailure }
 }
 
-async function readStalls(url: string, token: string): Promise<number> {
+/** Since the gateway started. */
+export async function readStalls(url: string, token: string): Promise<number> {
   const metrics = await (await fetch(`${url}/metrics`, { headers: { authorization: `Bearer ${token}` } })).text()
   const value = (rest: string): number => {
     const line = metrics.split('\n').find((each) => each.startsWith(`tollgate_event_loop_delay_seconds_${rest}`))
