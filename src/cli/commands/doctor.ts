@@ -194,7 +194,8 @@ const othersMask = 0o077
 export function checkDataFolder(folder: string): readonly Finding[] {
   const area = 'data folder'
   const stat = statSync(folder, { throwIfNoEntry: false })
-  if (stat === undefined) return [note(area, `${folder} does not exist yet`, 'the first start creates it: npm start')]
+  if (stat === undefined)
+    return [note(area, `${folder} does not exist yet`, 'the first start creates it: tollgate serve')]
   if (!stat.isDirectory()) return [wrong(area, `${folder} is not a folder`, 'TOLLGATE_DATA=FOLDER')]
   const findings: Finding[] = []
   try {
@@ -229,13 +230,14 @@ export async function checkDatabase(
   } catch (thrown) {
     const isNew = databaseUrl === undefined && thrown instanceof StartRefusal
     const finding = isNew
-      ? note(area, `${engine}, does not exist yet`, 'the first start creates it: npm start')
+      ? note(area, `${engine}, does not exist yet`, 'the first start creates it: tollgate serve')
       : wrong(area, `${engine} cannot be opened: ${causeText(thrown)}`, 'check DATABASE_URL, or the disk')
     return { findings: [finding] }
   }
   try {
     const tables = await checkTables(database, engine)
-    if (tables.verdict === 'wrong') return { findings: [tables] }
+    // The other checks read tables as this version has them.
+    if (tables.verdict !== 'ok') return { findings: [tables] }
     const [row] = await database.sql<{ newest: bigint | null }>`SELECT MAX(at) AS newest FROM audit`
     return {
       findings: [tables, await checkSecret(database, secrets, now), ...(await checkExporting(database, config))],
@@ -253,7 +255,7 @@ async function checkTables(database: Database, engine: string): Promise<Finding>
   const { applied, pending, fault } = await readMigrationState(database)
   if (fault) return wrong('database', `${engine}: ${fault.what}`, fault.advice)
   const what = `${engine}, ${applied} of ${applied + pending} migrations`
-  return pending === 0 ? ok('database', what) : note('database', what, 'the next start applies the rest: npm start')
+  return pending === 0 ? ok('database', what) : note('database', what, 'the next start applies the rest')
 }
 
 async function checkSecret({ sql }: Database, secrets: MasterSecrets | Refusal, now: number): Promise<Finding> {
@@ -461,7 +463,7 @@ async function checkGateway(settings: ClientSettings, config: Config | undefined
 }
 
 function checkFreePort(url: string, config: Config | undefined): Finding {
-  const advice = 'start it: npm start'
+  const advice = 'start it: tollgate serve'
   if (config === undefined) return note('gateway', `nothing answers at ${url}`, advice)
   const { host, port } = config
   try {
