@@ -71,6 +71,7 @@ export async function serve(port: 'own port' | 'shared port'): Promise<void> {
   const announced = announce(app, initial.config, log)
   endEarly.off()
   const stop = stopOnSignal(app, log, announced)
+  if (port === 'own port') stopWithNpx()
   void broken.promise.then(() => stop(1))
   await announced
   if (port === 'shared port') process.send?.('ready')
@@ -98,6 +99,7 @@ async function serveWithWorkers(count: number): Promise<void> {
   })
   process.on('SIGTERM', () => supervision.stop('SIGTERM'))
   process.on('SIGINT', () => supervision.stop('SIGINT'))
+  stopWithNpx()
   process.exit(await supervision.done)
 }
 
@@ -210,6 +212,23 @@ function stopOnSignal(app: App, log: Log, announced: Promise<void>): (exitCode: 
   // The supervising process is gone: finish what runs and accept nothing new.
   process.on('disconnect', onSignal)
   return stop
+}
+
+const parentCheckMs = 1000
+
+/**
+ * `npx` passes SIGTERM only to the shell in which it runs this program. Where that is dash, as on Debian, the shell ends
+ * without passing it on, and the gateway would keep running unseen under another parent.
+ */
+function stopWithNpx(): void {
+  if (readProcess().env.npm_lifecycle_event !== 'npx') return
+  const parent = process.ppid
+  const timer = setInterval(() => {
+    if (process.ppid !== parent) process.kill(process.pid, 'SIGTERM')
+  }, parentCheckMs)
+  timer.unref()
+  // A second signal would shorten the drain that the first one began.
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => clearInterval(timer))
 }
 
 function logReport(log: Log, report: ConfigReport): void {

@@ -20,6 +20,8 @@ const programs = place('bin')
 const machine = place('machine')
 const env = { PATH: programs, HOME: place('home') }
 const children = new Set<Bun.Subprocess>()
+/** The gateway that npx has started, while it may run. */
+let gateway: number | undefined
 const registry = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: serveRegistry })
 
 beforeAll(() => {
@@ -30,6 +32,7 @@ beforeAll(() => {
 
 afterAll(async () => {
   for (const child of children) child.kill('SIGKILL')
+  if (gateway !== undefined) process.kill(gateway, 'SIGKILL')
   await registry.stop(true)
   rmSync(folder, { recursive: true, force: true })
 })
@@ -86,25 +89,28 @@ async function install(archive: string): Promise<void> {
 const tollgate = (...args: readonly string[]): Promise<string> =>
   run(machine, join(machine, 'node_modules/.bin/tollgate'), ...args)
 
-/** Starts the installed program, waits until it serves, lets it be used, and stops it as Ctrl-C does. */
-async function whileRunning(use: (url: string) => Promise<void>): Promise<void> {
+const isReady = (url: string): Promise<boolean> =>
+  fetch(`${url}/readyz`).then(
+    ({ ok }) => ok,
+    () => false,
+  )
+
+/** Starts the installed program by a command, and waits until it serves. */
+async function start(...command: readonly string[]): Promise<{ url: string; child: Bun.Subprocess }> {
   const port = String(freePort())
-  const child = Bun.spawn([join(machine, 'node_modules/.bin/tollgate'), '--port', port], {
-    cwd: machine,
-    env,
-    stdio: ['ignore', 'ignore', 'pipe'],
-  })
+  const child = Bun.spawn([...command, '--port', port], { cwd: machine, env, stdio: ['ignore', 'ignore', 'pipe'] })
   children.add(child)
   const url = `http://127.0.0.1:${port}`
-  const isReady = () =>
-    fetch(`${url}/readyz`).then(
-      ({ ok }) => ok,
-      () => false,
-    )
-  while (!(await isReady())) {
+  while (!(await isReady(url))) {
     if (child.exitCode !== null) throw new Error(`it ended with ${child.exitCode}:\n${await child.stderr.text()}`)
     await Bun.sleep(50)
   }
+  return { url, child }
+}
+
+/** Lets the installed program be used, and stops it as Ctrl-C does. */
+async function whileRunning(use: (url: string) => Promise<void>): Promise<void> {
+  const { url, child } = await start(join(machine, 'node_modules/.bin/tollgate'))
   await use(url)
   child.kill('SIGINT')
   expect(await child.exited).toBe(0)
@@ -157,4 +163,14 @@ test('starts with Node and npm alone, and keeps keys and money through an upgrad
   })
   // The opening credit and two charges.
   expect(JSON.parse(await tollgate('ledger', 'verify', '--json'))).toMatchObject({ ok: true, wallets: 1, transfers: 3 })
+})
+
+test('ends when the npx that started it is ended', async () => {
+  // What npx does. The shell in which it runs the program may be one that ends without passing on the signal.
+  const { url, child } = await start(join(programs, 'npm'), 'exec', '--', 'tollgate')
+  gateway = Number(readFileSync(join(machine, 'data/lock-holder'), 'utf8'))
+  child.kill('SIGTERM')
+  await child.exited
+  while (await isReady(url)) await Bun.sleep(50)
+  gateway = undefined
 })
