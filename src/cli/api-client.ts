@@ -172,5 +172,5 @@ export function unreachable(url: string, thrown: unknown): Refusal {
   if (thrown instanceof Refusal) return thrown
   const isLate = thrown instanceof Error && thrown.name === 'TimeoutError'
   const what = isLate ? `no answer from ${url} within ${timeoutMs / 1000} s.` : `nothing answers at ${url}.`
-  return new Refusal(exitCodes.failed, what, 'npm start, or TOLLGATE_URL=http://HOST:PORT of a running gateway')
+  return new Refusal(exitCodes.failed, what, 'tollgate serve, or TOLLGATE_URL=http://HOST:PORT of a running gateway')
 }

@@ -206,7 +206,7 @@ const settingOptions = {
 export const serveCommand: CommandShape = {
   words: ['serve'],
   summary: 'starts the gateway',
-  details: `"serve" may be left out: tollgate --port 8081, npm start -- --port 8081. An option takes precedence over its variable,
+  details: `"serve" may be left out: tollgate --port 8081. An option takes precedence over its variable,
 and the variable over tollgate.yaml.`,
   options: {
     ...Object.fromEntries(

@@ -517,7 +517,7 @@ onSqlite((engine) => {
     const { exit, err } = await world.run('route openai/gpt-5.1')
     expect(exit).toBe(4)
     expect(err).toContain('Start the gateway with OPENAI_API_KEY (openai), or OPENROUTER_API_KEY (openrouter).')
-    expect(err).toEndWith('Try: OPENAI_API_KEY=… npm start\n')
+    expect(err).toEndWith('Try: OPENAI_API_KEY=… tollgate serve\n')
   })
 
   storeTest('names options as typed in errors of the gateway', async (world) => {
@@ -644,7 +644,7 @@ onSqlite((engine) => {
       expect(await ran('keys', { TOLLGATE_URL: 'http://127.0.0.1:1' })).toEqual({
         exit: 1,
         out: '',
-        err: 'tollgate: nothing answers at http://127.0.0.1:1.\nTry: npm start, or TOLLGATE_URL=http://HOST:PORT of a running gateway\n',
+        err: 'tollgate: nothing answers at http://127.0.0.1:1.\nTry: tollgate serve, or TOLLGATE_URL=http://HOST:PORT of a running gateway\n',
       })
       expect(await ran('keys', { TOLLGATE_URL: 'nonsense' })).toMatchObject({
         exit: 1,

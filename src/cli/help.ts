@@ -9,7 +9,7 @@ const providerKeys = ['OPENAI_API_KEY, ANTHROPIC_API_KEY', 'enable these provide
 export const help = `tollgate: one gateway over many models, with the APIs of OpenAI, Anthropic and Gemini
 
 Usage
-  tollgate [serve]        start the gateway (also: npm start); --port N, --data FOLDER and more: serve --help
+  tollgate [serve]        start the gateway; --port N, --data FOLDER and more: serve --help
 
   tollgate workspaces     list, create, show, update; export or erase everything stored about one
   tollgate projects       list, create, show, update, delete
@@ -55,12 +55,12 @@ Usage
   tollgate logout [URL]   sign out: revoke and delete the tokens of this machine
   tollgate whoami         who you are signed in as, or who the management token belongs to
   tollgate token          print a short-lived access token, for programs that run a command to get one
-  tollgate proxy          serve the gateway on this machine for programs that cannot
+  tollgate proxy          add your token to requests of programs on this machine that cannot fetch one
   tollgate connect NAME   point claude, codex, opencode, cline and other agents at the gateway, and back
   tollgate version        the version; verify the files of a release
   tollgate completion     print a script that completes commands and options in bash, zsh or fish
 
-  tollgate NAME --help    help for one of them; ls, get, set and delete are taken for list, show, update and revoke
+  tollgate NAME --help    help for one of them; ls, get, set and delete also work for list, show, update and revoke
 
 Commands talk to a running gateway; --json prints JSON.
   TOLLGATE_URL          its address (from TOLLGATE_HOST and TOLLGATE_PORT)
@@ -71,8 +71,8 @@ Settings come from options of serve, then the environment, then tollgate.yaml, t
 ${columns([...variablesInHelp.map((name) => [name, variableHelp(name)]), providerKeys]).join('\n')}
 
 Try it
-  npm start, then run the curl line it prints
-  docs/reference/cli.md has every command, configuration.md every setting, docs/errors.md every error.
+  tollgate, then run the curl line it prints
+  The gateway serves its documentation at /docs: every command, every setting, every error.
 `
 
 export function usageLine({ words, isDefault, positionals = [], options = {} }: CommandShape): string {

@@ -178,5 +178,5 @@ export async function missingModel(api: ApiClient, id: string): Promise<Refusal>
   if (first === undefined) return unknown
   const wanted = disabled.map(({ provider, variables }) => `${variables.join(' and ')} (${provider})`).join(', or ')
   const what = `${id} is built in, but none of its providers is enabled. Start the gateway with ${wanted}.`
-  return new Refusal(exitCodes.notFound, what, `${first.variables.map((name) => `${name}=…`).join(' ')} npm start`)
+  return new Refusal(exitCodes.notFound, what, `${first.variables.map((name) => `${name}=…`).join(' ')} tollgate serve`)
 }

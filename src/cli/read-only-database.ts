@@ -72,7 +72,7 @@ async function refuseOtherVersion(database: Database, whole: string): Promise<vo
   if (fault) throw new Refusal(exitCodes.failed, `${whole} cannot be checked. ${fault.what}. ${fault.advice}.`)
   if (pending === 0) return
   const what = `${whole} are of an older Tollgate; they can be checked once this one has started on them.`
-  throw new Refusal(exitCodes.failed, what, 'npm start')
+  throw new Refusal(exitCodes.failed, what, 'tollgate serve')
 }
 
 export type OnProgress = (done: number, total: number) => void

@@ -98,7 +98,7 @@ export function findSchemaFault(
     if (expected !== record.checksum) {
       return {
         what: `Migration ${record.name} differs from the one this database went through`,
-        advice: 'Start an unmodified Tollgate',
+        advice: 'Start the Tollgate it was last used with; this one can only upgrade the data of releases',
       }
     }
   }

@@ -41,8 +41,8 @@ const columns: readonly TitledColumn<LoggedRequest>[] = [
 ]
 
 /** Token counts cost nothing and have no usage, so they are marked. */
-function shownModel({ model, path }: LoggedRequest): string {
-  if (model === null) return path
+function shownModel({ model, requested_model: wanted, path }: LoggedRequest): string {
+  if (model === null) return wanted ?? path
   return path.endsWith('/count_tokens') ? `${model} (count_tokens)` : model
 }
 

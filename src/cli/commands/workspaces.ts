@@ -438,7 +438,8 @@ async function questionAbout({ api }: CommandContext, what: string, id: string):
 }
 
 function lastUse({ last_used_at: at }: AnswerOf<'getKey'>): string {
-  return at === null ? 'never used' : `last used ${shownTime(at)} UTC`
+  // Uses are written once a minute.
+  return at === null ? 'not used yet, or only in the last minute' : `last used ${shownTime(at)} UTC`
 }
 
 function secretText({ terminal }: CommandContext, key: AnswerOf<'createKey'>, done: string): string {

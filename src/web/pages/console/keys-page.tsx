@@ -325,7 +325,7 @@ export const keyColumns: readonly Column<Row>[] = [
   {
     label: 'Models',
     show: ({ apiKey: { models } }) =>
-      models === null ? <span class="muted">all</span> : <code>{models.join(', ')}</code>,
+      models === null ? <span class="muted">its project’s</span> : <code>{models.join(', ')}</code>,
     note: ({ apiKey: { sources } }) => sources && `from ${sources.join(', ')}`,
   },
 ]
