@@ -85,6 +85,14 @@ test('the index of the decisions lists every record once', () => {
   expect(listed).toEqual(records.map((path) => path.slice(folder.length)).toSorted())
 })
 
+test('the start page of the documentation lists every page once', () => {
+  const listed = [...(files.get('docs/README.md') ?? '').matchAll(/\]\(([^)]+\.md)\)/g)].map(([, to]) => `docs/${to}`)
+  const pages = [...files.keys()].filter(
+    (path) => /^docs\/.*\.md$/.test(path) && !path.startsWith(folder) && path !== 'docs/README.md',
+  )
+  expect(listed.toSorted()).toEqual(pages.toSorted())
+})
+
 test('finds references to missing records in every form', () => {
   expect(missingRecords('// why (docs/decisions/9999). See decision 0007 and decisions/0007-bun.md.')).toEqual(['9999'])
   expect(missingRecords('(decision 9998), docs/decisions/0007, 9997')).toEqual(['9998', '9997'])
