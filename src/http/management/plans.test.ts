@@ -62,6 +62,28 @@ forEachEngine((engine) => {
     await expectBooksRight(database)
   })
 
+  test('a plan is either deleted or given to a workspace, if both are asked for at the same moment', async () => {
+    await using management = await openManagement(engine)
+    const { ask, make, database } = management
+    const { id } = await make('/api/workspaces', { name: 'acme' })
+    expect((await ask('PUT', '/api/plans/pro', { body: pro })).status).toBe(200)
+    let calls: ReturnType<typeof ask>[] = []
+    await database.transaction(async (sql) => {
+      // A row that refers to the plan waits only for this lock. On SQLite both wait for the end of the transaction anyway.
+      if (engine.name === 'postgres') await sql`SELECT 1 FROM plans WHERE id = 'pro' FOR UPDATE`
+      calls = [ask('DELETE', '/api/plans/pro'), ask('PUT', `/api/workspaces/${id}/plan`, { body: { plan: 'pro' } })]
+      const waiting = () => database.sql`SELECT 1 FROM pg_stat_activity
+        WHERE datname = current_database() AND wait_event_type = 'Lock'`
+      while (engine.name === 'postgres' && (await waiting()).length < 2) await Bun.sleep(10)
+    })
+    const statuses = (await Promise.all(calls)).map(({ status }) => status)
+    expect([
+      [204, 404],
+      [400, 200],
+    ]).toContainEqual(statuses)
+    expect((await ask('GET', '/api/plans')).body.data.length).toBe(statuses[1] === 200 ? 1 : 0)
+  })
+
   test('a plan that cannot be is refused with what it must be', async () => {
     await using management = await openManagement(engine)
     const { ask, make } = management
@@ -86,6 +108,9 @@ forEachEngine((engine) => {
     expect((await put({}, `a${'-'.repeat(41)}`))[2]).toBe(
       'The id of a plan must be a-z, 0-9 and -, at most 40 characters.',
     )
+    expect(await put({}, 'Pro_1')).toEqual([
+      ...[400, null, 'The id of a plan must be a-z, 0-9 and -, at most 40 characters.'],
+    ])
     const missing = 'There is no plan `gold`. GET /api/plans lists them.'
     expect((await faultOf('PUT', `/api/workspaces/${id}/plan`, { plan: 'gold' }))[2]).toBe(missing)
     expect((await faultOf('DELETE', '/api/plans/gold'))[2]).toBe(missing)

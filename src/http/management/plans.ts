@@ -21,7 +21,7 @@ import {
   workspacesWith,
 } from '../../ledger/plans.ts'
 import type { Sql } from '../../store/sql.ts'
-import { appendAudit } from '../../tenancy/audit.ts'
+import { appendAudit, lockAudit } from '../../tenancy/audit.ts'
 import { getWorkspace } from '../../tenancy/workspaces.ts'
 import { priceOf } from '../payments/subscriptions.ts'
 import type { RouteDependencies } from './dependencies.ts'
@@ -69,6 +69,8 @@ export function planHandlers({ database, ledger, subscriptions }: RouteDependenc
     },
     deletePlan: {
       async write(sql, { plan: id, act }) {
+        // Before the checks, here and where a workspace gets a plan: the second of two calls finds what the first has done.
+        await lockAudit(sql)
         const users = await workspacesWith(sql, id)
         if (users.length > 0) {
           const more = users.length > shownMax ? ` and ${users.length - shownMax} more` : ''
@@ -83,6 +85,7 @@ export function planHandlers({ database, ledger, subscriptions }: RouteDependenc
     getWorkspacePlan: async ({ id }) => await answerOf(database.sql, id),
     putWorkspacePlan: {
       async write(sql, { id, body: { plan }, act }) {
+        await lockAudit(sql)
         if (!(await readPlan(sql, plan))) throw noPlan(plan)
         const answer = await change(sql, id, plan)
         await appendAudit(sql, { ...act, action: 'workspace.plan', object: id, details: { plan } })

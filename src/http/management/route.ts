@@ -130,8 +130,9 @@ export function createMatchRoute(routes: readonly Route[]): MatchRoute {
   }
 }
 
-const names: ReadonlySet<string> = new Set(['{provider}', '{list}', '{plan}'])
-const matchesAnything: ReadonlySet<string> = new Set(['{id}', '{creator}', '{model}'])
+const names: ReadonlySet<string> = new Set(['{provider}', '{list}'])
+/** Their handlers say what is wrong with them. */
+const matchesAnything: ReadonlySet<string> = new Set(['{id}', '{creator}', '{model}', '{plan}'])
 
 function spellings(path: string): readonly string[] {
   return path.includes('{model}') ? [path, path.replace('{model}', '{creator}/{model}')] : [path]
