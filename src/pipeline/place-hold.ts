@@ -6,13 +6,21 @@ import type { Conversation } from '../dialects/canonical/conversation.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { Failure } from '../kernel/failure.ts'
 import { type Nano, zeroNano } from '../kernel/money.ts'
-import { isRolling } from '../kernel/spend-limit.ts'
+import { isRolling, matchesModel, parseScope } from '../kernel/spend-limit.ts'
 import { type AskedTier, type Bucket, type Tier, tiers, type UnitBucket, type UnitCounts } from '../kernel/usage.ts'
 import type { Unavailable } from '../ledger/account.ts'
-import { type BudgetUse, budgetName, type Promised, type RoomName, tightestSpend } from '../ledger/budget.ts'
+import {
+  type BudgetUse,
+  budgetName,
+  type OverBudget,
+  type Promised,
+  type RoomName,
+  tightestSpend,
+} from '../ledger/budget.ts'
 import { type HoldOutcome, type HoldRequest, type Ledger, usualHoldLifetimeMs } from '../ledger/ledger.ts'
 import { requestTotalMs } from '../routing/failover.ts'
-import type { Candidate, OfferedModel } from '../routing/plan.ts'
+import { candidateRecords } from '../routing/offer.ts'
+import { type Candidate, type OfferedModel, onlyCandidates } from '../routing/plan.ts'
 import type { Caller } from '../tenancy/caller.ts'
 import type { RequestHeaders } from '../wire/http-message.ts'
 import { isStrict } from './answer.ts'
@@ -44,7 +52,7 @@ import {
 } from './hold.ts'
 import type { PreviousTurns, UsualOutputs } from './learned.ts'
 import { type Attempt, Blocked, type Rooms, type Turn } from './rooms.ts'
-import { cannotCharge, type Refused, refusalOf, spendableOf } from './spend-refusals.ts'
+import { cannotCharge, fallbackNote, type Refused, refusalOf, spendableOf } from './spend-refusals.ts'
 import { type Admitted, type Held, Refusal } from './stages.ts'
 import { outputCapOf } from './usage.ts'
 
@@ -92,10 +100,36 @@ export async function placeHold(deps: PlaceHoldDependencies, admitted: Admitted)
   const outcome = await askLedger(deps, asked, dearest.usual, dearest.required, kept)
   if (outcome.kind === 'held') return held(deps, admitted, asked, dearest, dearest.usual, outcome)
   if (outcome.kind === 'unavailable') return unavailable(admitted, outcome)
+  const withoutFallbacks = outcome.kind === 'over budget' ? leaveOutFallbacks(admitted, outcome) : undefined
+  if (withoutFallbacks) return await placeHold(deps, withoutFallbacks)
   const low = lowTerms(deps, admitted, dearest, asked)
   const placed = await placeBesideOthers(deps, low, outcome)
   if (placed instanceof Refusal) low.notSent()
   return placed
+}
+
+// ── Fallbacks of the operator ──
+
+// The caller did not name them, so a spend limit that counts only such models takes nothing away from the requested one.
+
+function countsOnlyFallbacks({ envelope, model }: Admitted, scopeId: string): boolean {
+  const { models: pattern } = parseScope(scopeId)
+  return pattern !== undefined && !envelope.fallbacks && !matchesModel(pattern, model.id)
+}
+
+/** The same request without the fallbacks that the limit counts; undefined = it counts the requested model, or no other has a route. */
+function leaveOutFallbacks(admitted: Admitted, over: OverBudget): Admitted | undefined {
+  if (!countsOnlyFallbacks(admitted, over.scopeId)) return undefined
+  const { models: pattern = '' } = parseScope(over.scopeId)
+  const isKept = ({ id }: OfferedModel) => !matchesModel(pattern, id)
+  const plan = onlyCandidates(admitted.plan, ({ model }) => isKept(model))
+  if (plan.ordered.length === 0) return undefined
+  const { record } = admitted.exchange
+  record.candidates = candidateRecords(plan)
+  const models = admitted.models.filter(isKept)
+  const leftOut = admitted.models.filter((model) => !models.includes(model)).map(({ id }) => id)
+  record.notes.push(fallbackNote(admitted.caller, over, leftOut))
+  return { ...admitted, models, plan }
 }
 
 /** What is asked of the ledger, but for the amount. */
@@ -141,15 +175,21 @@ function held(
   const hold = new Hold(exchange.record.id, ledger, facts, initial, factsByModel, rooms, asked)
   exchange.hold = hold
   const limitsLeft = budgets?.length ? { ...limits, spend: () => tightestSpend(budgets, clock.now()) } : limits
-  return { exchange, admitted, hold, limits: limitsLeft, slowing: slowingOf(asked, budgets), waitedMs: 0 }
+  return { exchange, admitted, hold, limits: limitsLeft, slowing: slowingOf(admitted, asked, budgets), waitedMs: 0 }
 }
 
 const noneSlowing: readonly LimitUse[] = []
 
 /** Most limits slow nothing down. */
-function slowingOf({ budgets: limits = [] }: AskedHold, uses: readonly BudgetUse[] = []): readonly LimitUse[] {
+function slowingOf(
+  admitted: Admitted,
+  { budgets: limits = [] }: AskedHold,
+  uses: readonly BudgetUse[] = [],
+): readonly LimitUse[] {
   if (!limits.some(isSlowing)) return noneSlowing
-  return uses.map((use, at) => ({ ...limits[at], ...use })).filter(isSlowing)
+  return uses
+    .map((use, at) => ({ ...limits[at], ...use }))
+    .filter((use) => isSlowing(use) && !countsOnlyFallbacks(admitted, use.scopeId))
 }
 
 function isSlowing({ slowDown }: LimitBudget): boolean {
@@ -399,7 +439,7 @@ async function blockedOrRefused(
   const needed = lesser(dearest.required, lowHold(low, leastCap(low, reached)).amount)
   const spendable = spendableOf(refused).amount
   const leavesInMs =
-    refused.kind === 'over budget' && isRolling(refused.window) && needed > spendable
+    refused.kind === 'over budget' && isRolling(refused.window) && needed > spendable && needed <= refused.cap
       ? await ledger.leavesInMs(refused.scopeId, refused.window, refused.spent + needed - refused.cap)
       : undefined
   const refusal = refusalOf(admitted, refused, { needed, reached, leavesInMs })

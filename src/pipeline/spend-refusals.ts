@@ -44,7 +44,7 @@ export function refusalOf(admitted: Admitted, refused: Refused, facts: RefusalFa
   if (refused.kind === 'insufficient') return new Refusal(insufficient(caller, refused, needed, isInFlight), limits)
   const retryMs = isInFlight ? inFlightRetryMs : undefined
   const now = exchange.record.startedAt
-  const endsAt = leavesInMs === undefined ? (windowEnd(refused.window) ?? now) : now + leavesInMs
+  const endsAt = leavesInMs === undefined ? (windowEnd(refused.window, now) ?? now) : now + leavesInMs
   const failure = overBudget(caller, refused, needed, { now, endsAt, retryMs })
   const spend = () => ({ ...spendState(refused, now), isReached: true })
   return new Refusal(failure, isInFlight ? limits : { ...limits, spend }, reached)
@@ -96,7 +96,12 @@ function overBudget(
   const retryAfterMs = Math.max(1000, endsAt - now)
   const used = formatUsd((spent + held) as Nano)
   const wait = duration(retryAfterMs)
-  const ending = rolls ? `Enough of it is over in ${wait}.` : `The ${periodOf(window)} ends in ${wait} (UTC).`
+  const ending =
+    needed > cap
+      ? 'That is more than the whole limit, so waiting does not help. A shorter prompt or a lower `max_tokens` needs less.'
+      : rolls
+        ? `Enough of it is over in ${wait}.`
+        : `The ${periodOf(window)} ends in ${wait} (UTC).`
   const message = `${subject} has used $${used} of ${limit}; this request needs at least $${metadata.needed}. ${ending} Raise the limit: console → ${limitPage(scope)}, or \`tollgate limits put\`.`
   // The official clients handle waits this long differently, so `x-should-retry` turns off their automatic retry.
   return new Failure('LIMIT_EXCEEDED', message, {
@@ -144,6 +149,12 @@ export function batchOverBudget(
 export function modelNote(caller: Caller, budget: LimitBudget, model: string): string {
   const { subject, limit } = wordsOf({ ...caller, person: undefined, groups: [] }, budget)
   return `${subject} reached the spend limit of ${limit}, so ${budget.then} is used instead of ${model}`
+}
+
+/** For the record, as well: what would not be used if the requested model failed. */
+export function fallbackNote(caller: Caller, budget: Budget, models: readonly string[]): string {
+  const { subject, limit } = wordsOf({ ...caller, person: undefined, groups: [] }, budget)
+  return `${subject} has no room in the spend limit of ${limit}, so ${models.join(' and ')} ${models.length === 1 ? 'is not a fallback' : 'are no fallbacks'} of this request`
 }
 
 /** The spend limit is reached, and the model that it names cannot be used either. */

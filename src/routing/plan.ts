@@ -378,6 +378,19 @@ export function inOrder(plan: HealthPlan<Candidate>, order: readonly string[]): 
   return { ...plan, ordered: placed.map(({ candidate }) => candidate), reasons: placed.map(({ reason }) => reason) }
 }
 
+export function onlyCandidates(
+  plan: HealthPlan<Candidate>,
+  isKept: (candidate: Candidate) => boolean,
+): HealthPlan<Candidate> {
+  const { ordered, reasons, excluded } = plan
+  return {
+    ...plan,
+    ordered: ordered.filter(isKept),
+    reasons: reasons.filter((_, at) => isKept(ordered[at] as Candidate)),
+    excluded: excluded.filter(({ candidate }) => isKept(candidate)),
+  }
+}
+
 /** One plan for several models: all routes of the first, then those of the next. */
 export function joinPlans(plans: readonly HealthPlan<Candidate>[]): HealthPlan<Candidate> {
   return {

@@ -132,6 +132,7 @@ export async function deleteGroup(sql: Sql, id: string, act: Act): Promise<Group
   const holders = await sql<{ id: string; name: string; limits: string }>`
     SELECT id, name, limits FROM workspaces WHERE id = ${group.workspaceId} AND limits IS NOT NULL
     UNION ALL SELECT id, name, limits FROM projects WHERE workspace_id = ${group.workspaceId} AND limits IS NOT NULL
+      AND archived_at IS NULL
     UNION ALL SELECT id, name, limits FROM api_keys WHERE workspace_id = ${group.workspaceId} AND limits IS NOT NULL
       AND revoked_at IS NULL`
   const holder = holders.find(({ limits }) => limitsFromSql(limits).spend?.some(({ subject }) => subject.name === id))

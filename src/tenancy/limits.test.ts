@@ -71,6 +71,7 @@ test('invalid limits are refused by name', async () => {
     [{ spend: [spend('month', -1n)] }, 'spend_per_month'],
     [{ spend: [spend('month', 10n ** 18n + 1n)] }, 'spend_per_month'],
     [{ spend: [spend('day', 1n), spend('day', 2n)] }, 'spend_per_day'],
+    [{ spend: Array(501).fill(spend('day', 1n)) }, 'spend_limits'],
   ]
   for (const [limits, name] of wrong) {
     expect(await refusalOf(() => checkLimits(limits))).toMatchObject({

@@ -74,7 +74,8 @@ export function checkLimits(limits: Limits, at = '', kind?: LimitScope['kind']):
   }
   const spend = limits.spend ?? []
   if (spend.length > spendLimitsMax) {
-    throw invalidRequest(`${spend.length} spend limits are set at once; at most ${spendLimitsMax} are possible.`, at)
+    const field = `${at}spend_limits`
+    throw invalidRequest(`${spend.length} spend limits are set at once; at most ${spendLimitsMax} are possible.`, field)
   }
   const names = new Set<string>()
   for (const limit of spend) {

@@ -227,6 +227,51 @@ forEachEngine((engine) => {
     })
   })
 
+  const limit = (id: string, limits: object) =>
+    tenancy.must('PUT', `/api/projects/${id}/limits`, { spend_limits: [{ window: 'day', ...limits }] })
+
+  test('one whose spend limit has no room is left out, because the caller did not ask for it', async () => {
+    const limited = await tenancy.tenant({ credit: '1' })
+    // 100 tokens of two/large hold $0.0003.
+    await limit(limited.projectId, { models: 'two/*', limit: '0.0001', then: 'three/small' })
+    const reply = await ask(chat, limited.key, { model: 'one/large' })
+    expect([reply.status, modelsIn(reply.text), reply.warnings]).toEqual([200, ['one/large'], null])
+    const explained = await recorded(reply.id)
+    expect([explained.held, explained.notes]).toEqual([
+      '0.0002',
+      [
+        'Project "a project" with two/* has no room in the spend limit of $0.0001 per day, so two/large is not a fallback of this request',
+      ],
+    ])
+    expect(explained.candidates.map(({ provider }: { provider: string }) => provider)).toEqual(['one', 'three'])
+    upstream.calls.length = 0
+    down.add('one')
+    expect(modelsIn((await ask(chat, limited.key, { model: 'one/large' })).text)).toEqual(['three/small'])
+    expect(called()).toEqual(['one', 'three'])
+    await recover()
+    // What was asked for, and what the caller named, must fit.
+    const asked = await ask(chat, limited.key, { model: 'two/large' })
+    expect([modelsIn(asked.text), asked.warnings]).toEqual([
+      ...[['three/small'], 'model_by_spend_limit=three/small;field=/model'],
+    ])
+    await limit(limited.projectId, { models: 'two/*', limit: '0.0001' })
+    expect((await ask(chat, limited.key, { model: 'one/large', models: ['two/large'] })).status).toBe(429)
+  })
+
+  test('one whose spend limit is nearly reached does not slow the requested model down', async () => {
+    const limited = await tenancy.tenant({ credit: '1' })
+    await limit(limited.projectId, { models: 'two/*', limit: '0.00042', slow_down: 1 })
+    // Six answers of 20 tokens are $0.00036, 86 %. What is left is enough for one more.
+    for (let calls = 0; calls < 6; calls++)
+      expect((await ask(chat, limited.key, { model: 'two/large', models: [], max_tokens: 20 })).status).toBe(200)
+    for (let calls = 0; calls < 3; calls++) {
+      const reply = await ask(chat, limited.key, { model: 'one/large', max_tokens: 20 })
+      expect([reply.status, modelsIn(reply.text), reply.warnings]).toEqual([200, ['one/large'], null])
+    }
+    const slowed = await ask(chat, limited.key, { model: 'two/large', models: [], max_tokens: 20 })
+    expect(slowed.warnings).toBe('slowed_by_spend_limit=1_per_minute;field=')
+  })
+
   test('the plan and the catalog show them', async () => {
     const plan = await tenancy.must('GET', `/api/models/${encodeURIComponent('one/large')}/plan?surface=chat`)
     const places = plan.candidates.map((each: Record<string, unknown>) => [each.place, each.model, each.provider])

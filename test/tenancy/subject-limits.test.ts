@@ -157,6 +157,15 @@ forEachEngine((engine) => {
     expect((await call(hers)).status).toBe(200)
   })
 
+  test('the limits of a deleted project, which nobody can change any more, do not keep a group', async () => {
+    const { workspaceId, projectId, keyId, key } = await tenancy.tenant({ credit: '1' })
+    const { id } = await tenancy.must('POST', `/api/workspaces/${workspaceId}/groups`, { name: 'g', members: [keyId] })
+    await projectLimits(projectId, { subject: 'group:g', window: 'day', limit: '1' })
+    expect((await call(key)).status).toBe(200)
+    expect((await tenancy.must('DELETE', `/api/projects/${projectId}`)).outcome).toBe('archived')
+    expect((await tenancy.api('DELETE', `/api/groups/${id}`)).status).toBe(204)
+  })
+
   test('a limit of some models counts only these, over the last hours, and says when enough is over', async () => {
     const { projectId, key } = await tenancy.tenant({ credit: '1' })
     // Nineteen calls of a twentieth each.
@@ -180,6 +189,21 @@ forEachEngine((engine) => {
     clock.turn(60_000)
     expect((await admittedOf(key))[0]).toBe(19)
     clock.turn(-301 * 60_000)
+  })
+
+  test('a request that needs more than the whole limit is told that waiting does not help', async () => {
+    const { projectId, key } = await tenancy.tenant({ credit: '1' })
+    for (const window of ['5h', 'day']) {
+      await projectLimits(projectId, { window, limit: '0.00002' })
+      const refused = await call(key)
+      expect(refused.status).toBe(429)
+      expect(failureOf(chat, refused)[1]).toContain(
+        'this request needs at least $0.0001. That is more than the whole limit, so waiting does not help. A shorter prompt or a lower `max_tokens` needs less. Raise the limit: ',
+      )
+      // Nothing was charged that could leave the window, which is not a reason to try again at once.
+      const seconds = Number(refused.headers.get('retry-after'))
+      if (window === '5h') expect(Math.ceil(seconds / 60)).toBeWithin(300, 302)
+    }
   })
 
   test('what cannot be limited is refused by name, and a pattern of no model is warned about', async () => {
