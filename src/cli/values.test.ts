@@ -194,4 +194,23 @@ test('limits are shown with how much of them is spent and when they reset', () =
     '$0.00 of $5.00/day (from 2026-11-15)',
   )
   expect(shownState({ limits: {}, spend: [] }, now)).toBe('none')
+  // What happens at a limit that has a state, and which of two limits of the same it is.
+  const same = { subject: 'group:design', window: 'day' } as const
+  const spend_limits = [
+    { ...same, limit: '5.00', slow_down: 6, then: 'acme/small' },
+    { ...same, limit: '2.00', set_by: 'admin' as const },
+    { models: 'acme/*', window: 'day', limit: '9.00' },
+  ]
+  const states = [
+    { ...day, subject: 'group:design', spent: '3.20' },
+    { ...day, subject: 'group:design', limit: '2.00', spent: '3.20' },
+    { ...day, models: 'acme/*', limit: '9.00', spent: '0.00' },
+  ]
+  expect(shownState({ limits: { spend_limits }, spend: states }, now)).toBe(
+    [
+      'group:design $3.20 of $5.00/day (resets in 4 h) then acme/small slow-down 6',
+      'group:design $3.20 of $2.00/day (limit reached, resets at 00:00 UTC) (set by an admin)',
+      'acme/* $0.00 of $9.00/day (resets in 4 h)',
+    ].join(', '),
+  )
 })

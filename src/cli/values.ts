@@ -3,7 +3,7 @@
 // colour the screen. Amounts stay exact to the last digit.
 
 import type { AnswerOf } from '../api/client.ts'
-import { stateText } from '../api/spend-state.ts'
+import { type SpendState, stateText } from '../api/spend-state.ts'
 import { isTag } from '../kernel/attribution.ts'
 import { isoTime } from '../kernel/clock.ts'
 import { formatUsd, parseUsd } from '../kernel/money.ts'
@@ -246,7 +246,9 @@ export function shownState(
   const states = spend.map((state) => {
     const { spent, limit, period, subject, models } = state
     const whose = [subject, models].filter((each) => each !== undefined).map((each) => `${each} `)
-    return `${whose.join('')}$${spent} of $${limit}/${period} (${stateText(state, now)})`
+    const set = given.spend_limits?.find((each) => isStateOf(state, each))
+    const shown = `${whose.join('')}$${spent} of $${limit}/${period} (${stateText(state, now)})`
+    return [shown, ...(set ? shownAtLimit(set) : [])].join(' ')
   })
   const { spend_per_day, spend_per_week, spend_per_month, starts_at, spend_limits, ...others } = given
   // Those of each end user or person have no state of their own.
@@ -255,22 +257,26 @@ export function shownState(
   return [...(rest === 'none' && states.length > 0 ? [] : [rest]), ...states].join(', ')
 }
 
+type GivenSpendLimit = NonNullable<GivenLimits['spend_limits']>[number]
+
+/** An operator and an admin may limit the same, which is one counter: the amount tells them apart. */
+function isStateOf({ subject = 'all', models, period, limit }: SpendState, set: GivenSpendLimit): boolean {
+  const { subject: whose = 'all', models: pattern, window, limit: amount } = set
+  return whose === subject && (pattern ?? undefined) === models && window === period && amount === limit
+}
+
 /** `group:design acme/* $500.00/month then other/small` */
-function shownSpendLimit({
-  subject = 'all',
-  models,
-  window,
-  limit,
-  then,
-  slow_down,
-  set_by,
-}: NonNullable<GivenLimits['spend_limits']>[number]): string {
-  const atLimit = [
-    then != null && `then ${then}`,
-    slow_down != null && `slow-down ${slow_down}`,
-    set_by != null && `(set by an ${set_by})`,
+function shownSpendLimit(given: GivenSpendLimit): string {
+  const { subject = 'all', models, window, limit } = given
+  return [subject, models, `$${limit}/${window}`, ...shownAtLimit(given)].filter(Boolean).join(' ')
+}
+
+function shownAtLimit({ then, slow_down, set_by }: GivenSpendLimit): readonly string[] {
+  return [
+    ...(then != null ? [`then ${then}`] : []),
+    ...(slow_down != null ? [`slow-down ${slow_down}`] : []),
+    ...(set_by != null ? [`(set by an ${set_by})`] : []),
   ]
-  return [subject, models, `$${limit}/${window}`, ...atLimit].filter(Boolean).join(' ')
 }
 
 type GivenLimits = NonNullable<AnswerOf<'putKeyLimits'>>
