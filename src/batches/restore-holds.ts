@@ -15,7 +15,7 @@ import type { Caller } from '../tenancy/caller.ts'
 export interface RestoreHoldsDependencies {
   readonly clock: Clock
   readonly store: Pick<BatchStore, 'answered' | 'findAny'>
-  readonly jobs: Pick<BatchJobStore, 'holding' | 'wholeHold' | 'nameHold'>
+  readonly jobs: Pick<BatchJobStore, 'holding' | 'wholeHold' | 'nameHold' | 'list'>
   readonly ledger: Pick<Ledger, 'hold' | 'standing' | 'wallet'>
   authenticate(keyId: KeyId): Promise<Caller | Failure>
 }
@@ -24,6 +24,8 @@ export async function restoreHolds(deps: RestoreHoldsDependencies): Promise<void
   const { clock, store, jobs, ledger } = deps
   for (const claim of await jobs.holding()) {
     const [whole, batch] = [await jobs.wholeHold(claim.id), await store.findAny(claim.id)]
+    // A hold is named before it is granted. It was, if something was to be sent; any other batch asks for its hold like a new one.
+    if ((await jobs.list(claim.id)).length === 0) continue
     if (!whole?.holdId || !batch || (await ledger.standing(whole.holdId)) !== undefined) continue
     const { lines, kept } = await store.answered(claim.id)
     for (const { line } of kept) lines.delete(line)

@@ -5,9 +5,10 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { openDatabase } from '../../src/store/open-database.ts'
 import type { Sql } from '../../src/store/sql.ts'
+import { createWallets } from '../money/wallets.ts'
 import { type CrashGateway, startCrashGateway } from '../parts/crash-gateway.ts'
 import { createEngine, createThrowAwayFolder, forEachEngine, type Place } from '../parts/engines.ts'
-import { batchesOn, call, chatLine, createOf } from './parts.ts'
+import { batchesOn, call, chatLine, createOf, uploadLines } from './parts.ts'
 import { batchConfig, saysHello, startBatchProvider } from './provider-fakes.ts'
 
 /** 10 × $0.50 + 20 × $1.00 per million, in nano-dollars. */
@@ -138,6 +139,43 @@ forEachEngine((engine) => {
     await ended(gateway, key, id)
     await gateway.stop()
     await expectExact(place, id)
+  })
+})
+
+forEachEngine((engine) => {
+  test('a batch that waits for its wallet waits after a restart, and holds nothing until it can hold everything', async () => {
+    using place = await engine.createPlace()
+    using provider = startBatchProvider()
+    const configPath = join(place.dataFolder, 'tollgate.yaml')
+    writeFileSync(configPath, batchConfig(provider.url))
+    const data = { dataFolder: place.dataFolder, databaseUrl: place.url, configPath }
+    let gateway = await startCrashGateway(data, { env: batchesOn })
+    const { key } = gateway
+    // 400 × 8,000 tokens of output: $3.20 of $5.00 for each of them.
+    const costly = Array.from({ length: 400 }, (_, at) => chatLine(`line-${at}`, 'hi', { max_tokens: 8000 }))
+    const file = await uploadLines(gateway, costly)
+    const order = { input_file_id: file, endpoint: '/v1/chat/completions', completion_window: '24h' }
+    // Nothing is held when a batch is created: both are, and the second one has to wait.
+    const created = await Promise.all([order, order].map((body) => call(gateway, 'POST', '/batches', { body })))
+    expect(created.map(({ status }) => status)).toEqual([200, 200])
+    await provider.created()
+    const waiting = () => inDatabase(place, (sql) => sql`SELECT id FROM batches WHERE waits_for = 'balance'`)
+    while ((await waiting()).length === 0) await Bun.sleep(50)
+    await gateway.kill()
+    await passTime(place)
+    await inDatabase(place, (sql) => sql`UPDATE batches SET waits_for = NULL`)
+    gateway = await startCrashGateway(data, { env: batchesOn })
+    while ((await waiting()).length === 0 && provider.batches.length === 1) await Bun.sleep(50)
+    expect(provider.batches).toHaveLength(1)
+    const { held } = await createWallets({ url: gateway.url, dataFolder: place.dataFolder }).read()
+    expect(held).toBeLessThan(3_300_000_000n)
+    // What the first one gives back is enough for the second.
+    for (const at of [1, 2]) provider.end(await provider.created(at), saysHello)
+    for (const { body } of created) await ended(gateway, key, body.id)
+    await gateway.stop()
+    const paid = 2n * 400n * lineCost
+    const rows = await inDatabase(place, (sql) => sql`SELECT posted, held FROM balances`)
+    expect(rows).toEqual([{ posted: opening - paid, held: 0n }])
   })
 })
 
