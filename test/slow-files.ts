@@ -4,6 +4,8 @@
 export const slowSeconds = 5
 
 export const slowFiles: Readonly<Record<string, number>> = {
+  'test/batches/killed-at-provider.test.ts': 240,
+  'test/batches/at-provider.test.ts': 190,
   'test/recipes/python.test.ts': 186,
   'test/faults/matrix.test.ts': 174,
   'test/crash/panics.test.ts': 152,
@@ -11,9 +13,7 @@ export const slowFiles: Readonly<Record<string, number>> = {
   'test/challenge.test.ts': 127,
   'test/tenancy/limits-at-once.test.ts': 122,
   'test/web/catalog.test.ts': 100,
-  'test/batches/killed-at-provider.test.ts': 97,
   'test/recipes/javascript.test.ts': 92,
-  'test/batches/at-provider.test.ts': 92,
   'test/agents/real-agents.test.ts': 90,
   'test/crash/crash.test.ts': 90,
   'test/faults/outage.test.ts': 83,

@@ -68,6 +68,8 @@ export interface LineDesk {
   readonly batch: Batch
   readonly claim: Claim
   readonly stopped: Stop | undefined
+  /** Aborted when another process goes on with it: calls to the provider must not keep this one alive. */
+  readonly handedOver: AbortSignal
   waitsFor: Batch['waitsFor']
   stop(why: Stop): void
   refuseKey(message: string, line: number | null): void
@@ -87,13 +89,16 @@ const lookFactor = 1.5
 const settledMs = 30_000
 /** After a job was cancelled, its provider finishes what it runs. */
 const endingMaxMs = 60 * 60_000
-/** A job that was not found so often has disappeared. */
-const missingMax = 3
+/** A job that was not found so often in a row has disappeared. That takes some seconds, because what providers show may lag. */
+const missingMax = 5
+/** However long a provider asks to be left alone: its batch may end meanwhile. */
+const retryAfterMaxMs = 10 * 60_000
 /** Beyond the day of the batch: the time that it may take to end. */
 const holdMarginMs = dayMs
 const pollMs = 100
-/** Results whose lines run or wait for a slot. */
+/** Results whose lines run or wait for a slot, and their bytes; one may have more. */
 const takenMax = 32
+const takenBytesMax = 16 * 2 ** 20
 
 interface Sent {
   readonly line: BatchLine
@@ -106,7 +111,7 @@ interface Followed {
   nextMs: number
   waitMs: number
   missing: number
-  isCancelled: boolean
+  cancelling: 'no' | 'wanted' | 'done'
 }
 
 export class ProviderRun {
@@ -272,7 +277,7 @@ export class ProviderRun {
           return await this.#ended(job)
         }
         const isUnknown = fault.status === undefined || fault.status >= 500
-        await this.#pause(Math.max(waitMs, fault.retryAfterMs ?? 0, isUnknown ? settledMs : 0))
+        await this.#pause(Math.max(waitOf(waitMs, fault), isUnknown ? settledMs : 0))
         if (this.#isHandedOver()) return
         if (isUnknown && (await this.#isFound(job))) return
         // Nothing is there, or it is not known yet: then the job stays as it is, and is looked for at its end.
@@ -291,7 +296,8 @@ export class ProviderRun {
   /** A job whose process died before it knew what became of it. */
   async #recover(job: BatchJob): Promise<void> {
     const { desk, deps } = this
-    await this.#pause(job.createdAt + settledMs - deps.clock.now(), 'handed over')
+    // At most this long, also if the clock was set back.
+    await this.#pause(Math.min(settledMs, job.createdAt + settledMs - deps.clock.now()), 'handed over')
     if (await this.#isFound(job)) return
     if (this.#isHandedOver()) return
     if (desk.stopped) return await this.#ended(job)
@@ -339,14 +345,20 @@ export class ProviderRun {
       this.#jobs.flatMap((job): Followed[] => {
         const { upstreamId, endedAt } = job
         if (upstreamId === undefined || endedAt !== undefined) return []
-        return [{ job, upstreamId, nextMs: 0, waitMs: lookMinMs, missing: 0, isCancelled: false }]
+        return [{ job, upstreamId, nextMs: 0, waitMs: lookMinMs, missing: 0, cancelling: 'no' }]
       }),
     )
     while (open.size > 0 && !this.#isHandedOver()) {
       for (const one of open) {
-        if (desk.stopped && !one.isCancelled) await this.#cancel(one)
+        if (this.#isHandedOver()) return
+        if (desk.stopped && one.cancelling === 'no') {
+          one.cancelling = 'wanted'
+          one.nextMs = 0
+          one.waitMs = lookMinMs
+        }
         if (clock.monotonicMs() < one.nextMs) continue
         await this.#checkKey()
+        if (one.cancelling === 'wanted') await this.#cancel(one)
         if (await this.#look(one)) open.delete(one)
         one.nextMs = clock.monotonicMs() + one.waitMs
         one.waitMs = Math.min(lookMaxMs, one.waitMs * lookFactor)
@@ -371,11 +383,12 @@ export class ProviderRun {
     try {
       const { api, place } = this.#apiOf(one.job)
       await api.cancel(place, one.upstreamId)
-      one.isCancelled = true
-      one.waitMs = lookMinMs
+      one.cancelling = 'done'
     } catch (error) {
+      const fault = this.#faultOf(one.job, error)
       // A batch that has ended meanwhile cannot be cancelled.
-      if (this.#faultOf(one.job, error).kind !== 'passing') one.isCancelled = true
+      if (fault.kind !== 'passing') one.cancelling = 'done'
+      one.waitMs = waitOf(one.waitMs, fault)
     }
   }
 
@@ -385,10 +398,12 @@ export class ProviderRun {
     try {
       const { api, place } = this.#apiOf(job)
       const status = await api.status(place, upstreamId)
-      one.missing = 0
       this.#noticed = ''
       if (this.desk.waitsFor === 'provider') this.desk.waitsFor = undefined
-      if (status.end === undefined) return false
+      if (status.end === undefined) {
+        one.missing = 0
+        return false
+      }
       await this.#takeResults(job, status, api.results(place, status))
       if (this.#isHandedOver()) return false
       await api.remove(place, status).catch((error) => this.#faultOf(job, error))
@@ -396,7 +411,7 @@ export class ProviderRun {
       return true
     } catch (error) {
       const fault = this.#faultOf(job, error)
-      one.waitMs = Math.max(one.waitMs, fault.retryAfterMs ?? 0)
+      one.waitMs = waitOf(one.waitMs, fault)
       if (fault.kind !== 'missing' || ++one.missing < missingMax) return false
       const why = `Provider ${job.provider} no longer has the batch that this request was in, or its results.`
       await this.#takeAll(await this.#waitingOf(job), () => unanswered(why))
@@ -413,7 +428,7 @@ export class ProviderRun {
     const waiting = new Map(all)
     const seen = new Set<number>()
     const running = new Set<Promise<void>>()
-    let [unknown, repeated] = [0, 0]
+    let [unknown, repeated, bytes] = [0, 0, 0]
     try {
       for await (const { customId, outcome, status: code, body } of results) {
         if (this.#isHandedOver()) return
@@ -428,9 +443,13 @@ export class ProviderRun {
           this.#notRun(line, desk.stopped === 'expired' ? 'expired' : outcome)
           continue
         }
-        const taken = this.#take(line, { status: code, body }).finally(() => void running.delete(taken))
+        const taken = this.#take(line, { status: code, body }).finally(() => {
+          running.delete(taken)
+          bytes -= body.length
+        })
         running.add(taken)
-        if (running.size >= takenMax) await Promise.race(running)
+        bytes += body.length
+        while (running.size >= takenMax || (bytes >= takenBytesMax && running.size > 0)) await Promise.race(running)
       }
     } finally {
       // Not left alone if one of them, or the file, fails.
@@ -497,7 +516,7 @@ export class ProviderRun {
       if (job.upstreamId === undefined || job.endedAt !== undefined) continue
       try {
         const { api, place } = this.#apiOf(job)
-        await api.cancel(place, job.upstreamId)
+        await api.cancel({ ...place, signal: undefined }, job.upstreamId)
       } catch (error) {
         this.#faultOf(job, error)
       }
@@ -529,15 +548,16 @@ export class ProviderRun {
   }
 
   #apiOf({ provider, dialect }: BatchJob): { readonly api: BatchApi; readonly place: BatchPlace } {
-    const place = this.deps.atProvider.placeOf(provider, dialect)
-    const api = place && batchApiOf(place.endpoint)
+    const found = this.deps.atProvider.placeOf(provider, dialect)
+    const api = found && batchApiOf(found.endpoint)
     if (!api) throw new BatchApiFault('passing', 'it is no longer configured')
-    return { api, place }
+    return { api, place: { ...found, signal: this.desk.handedOver } }
   }
 
   /** Throws what is no fault of the provider. Says it in the log, once for each kind in a row. */
   #faultOf(job: BatchJob, error: unknown): BatchApiFault {
     if (!(error instanceof BatchApiFault)) throw error
+    if (this.#isHandedOver()) return error
     if (error.kind === 'passing') this.desk.waitsFor = 'provider'
     this.#notice(job, `the batches of a provider cannot be used now: ${error.message}`)
     return error
@@ -567,6 +587,11 @@ export class ProviderRun {
     this.#endingUntilMs ??= this.deps.clock.monotonicMs() + endingMaxMs
     return this.deps.clock.monotonicMs() >= this.#endingUntilMs
   }
+}
+
+/** Until a call is made again that a provider has refused for now. */
+function waitOf(usualMs: number, { retryAfterMs = 0 }: BatchApiFault): number {
+  return Math.max(usualMs, Math.min(retryAfterMs, retryAfterMaxMs))
 }
 
 function isRefusedKey({ status }: Failure): boolean {

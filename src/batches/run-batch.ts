@@ -60,6 +60,7 @@ export class BatchRun implements LineDesk {
   readonly #writer: LineWriter
   readonly #errors: BatchError[] = []
   #stop: Stop | undefined
+  readonly #handedOver = new AbortController()
   #pausedUntilMs = 0
   #delayed = 0
   /** Lines that have a slot. */
@@ -80,9 +81,14 @@ export class BatchRun implements LineDesk {
     return this.#stop
   }
 
-  /** No further line is started. Keeps the first reason. */
+  get handedOver(): AbortSignal {
+    return this.#handedOver.signal
+  }
+
+  /** No further line is started. Keeps the first reason, unless another process goes on with it: that one ends it too. */
   stop(why: Stop): void {
-    this.#stop ??= why
+    if (why === 'handed over') this.#handedOver.abort()
+    if (why === 'handed over' || this.#stop === undefined) this.#stop = why
   }
 
   /** Writes what is final, so that others see the progress. */

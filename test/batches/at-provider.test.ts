@@ -207,6 +207,112 @@ forEachEngine((engine) => {
     expect(await wallet(workspaceId)).toEqual({ posted: 1_000_000_000n - 2n * lineCost, held: 0n })
   })
 
+  test('results that begin with a byte order mark and end their lines with CRLF are read', async () => {
+    const { as, workspaceId } = await open()
+    const { body } = await createOf(
+      as,
+      ['a', 'b'].map((id) => chatLine(id, 'hi')),
+    )
+    provider.end(await provider.created(), saysHello, { change: ([a = '', b = '']) => [`\ufeff${a}\r`, `${b}\r`] })
+    const done = await until(as, body.id, 'completed')
+    expect(done.request_counts).toEqual({ total: 2, completed: 2, failed: 0 })
+    expect(await wallet(workspaceId)).toEqual({ posted: 1_000_000_000n - 2n * lineCost, held: 0n })
+  })
+
+  test('results that have disappeared are the error of their lines', async () => {
+    const { as, workspaceId } = await open()
+    const { body } = await createOf(as, [chatLine('a', 'hi')])
+    const held = await provider.created()
+    provider.breakWith((each) =>
+      each === `GET /v1/files/file-out-${held.id}/content` ? new Response('{}', { status: 404 }) : undefined,
+    )
+    provider.end(held, saysHello)
+    const done = await until(as, body.id, 'completed')
+    const [gone] = await answersOf(as, done.error_file_id)
+    expect(gone.response.body.error.message).toContain(
+      'no longer has the batch that this request was in, or its results',
+    )
+    expect(await wallet(workspaceId)).toEqual({ posted: 1_000_000_000n, held: 0n })
+  })
+
+  test('a provider that does not find a batch for some seconds does not lose it', async () => {
+    const { as, workspaceId } = await open()
+    const { body } = await createOf(as, [chatLine('a', 'hi')])
+    const held = await provider.created()
+    let missed = 0
+    provider.breakWith((each) =>
+      each === `GET /v1/batches/${held.id}` && ++missed <= 4 ? new Response('{}', { status: 404 }) : undefined,
+    )
+    while (missed < 4) await Bun.sleep(20)
+    provider.end(held, saysHello)
+    await until(as, body.id, 'completed')
+    expect(await wallet(workspaceId)).toEqual({ posted: 1_000_000_000n - lineCost, held: 0n })
+  })
+
+  test('a cancellation that a provider refuses is repeated no more often than the batch is looked at', async () => {
+    const { as, workspaceId } = await open()
+    const { body } = await createOf(as, [chatLine('a', 'hi')])
+    const held = await provider.created()
+    const [cancel, look] = [`POST /v1/batches/${held.id}/cancel`, `GET /v1/batches/${held.id}`]
+    provider.breakWith((each) => (each === cancel || each === look ? new Response('{}', { status: 429 }) : undefined))
+    const from = provider.calls.length
+    await call(as, 'POST', `/batches/${body.id}/cancel`)
+    const count = (which: string) => provider.calls.slice(from).filter((each) => each === which).length
+    while (count(look) < 3 || count(cancel) < 2) await Bun.sleep(20)
+    expect(count(cancel)).toBeLessThanOrEqual(count(look) + 1)
+    provider.breakWith(undefined)
+    while (!held.isCancelling) await Bun.sleep(20)
+    provider.end(held, saysHello, { status: 'cancelled' })
+    await until(as, body.id, 'cancelled')
+    expect(await wallet(workspaceId)).toEqual({ posted: 1_000_000_000n - lineCost, held: 0n })
+  })
+
+  test('a cancelled batch is looked at although its provider asked to be left alone for a day', async () => {
+    const { as, workspaceId } = await open()
+    const { body } = await createOf(as, [chatLine('a', 'hi')])
+    const held = await provider.created()
+    let refused = 0
+    provider.breakWith((each) =>
+      each === `GET /v1/batches/${held.id}` && refused++ === 0
+        ? new Response('{}', { status: 429, headers: { 'retry-after': '86400' } })
+        : undefined,
+    )
+    while (refused === 0) await Bun.sleep(20)
+    provider.end(held, saysHello)
+    await call(as, 'POST', `/batches/${body.id}/cancel`)
+    await until(as, body.id, 'cancelled')
+    expect(await wallet(workspaceId)).toEqual({ posted: 1_000_000_000n - lineCost, held: 0n })
+  })
+
+  test('an error that does not end is not read to its end', async () => {
+    const { as } = await open()
+    const { body } = await createOf(as, [chatLine('a', 'hi')])
+    const held = await provider.created()
+    const piece = new Uint8Array(2 ** 20)
+    let [sent, isLeft] = [0, false]
+    const endless = () =>
+      new ReadableStream({
+        async pull(stream) {
+          await Bun.sleep(1)
+          if (++sent > 200) stream.close()
+          else stream.enqueue(piece)
+        },
+        cancel() {
+          isLeft = true
+        },
+      })
+    let isMet = false
+    provider.breakWith((each) => {
+      if (isMet || each !== `GET /v1/batches/${held.id}`) return undefined
+      isMet = true
+      return new Response(endless(), { status: 500 })
+    })
+    while (!isLeft && sent <= 200) await Bun.sleep(20)
+    expect(isLeft).toBe(true)
+    provider.end(held, saysHello)
+    await until(as, body.id, 'completed')
+  })
+
   test('a cancelled batch is cancelled at the provider, and what it had done is charged', async () => {
     const { as, workspaceId } = await open()
     const { body } = await createOf(
@@ -310,6 +416,8 @@ forEachEngine((engine) => {
     expect(line.response.body.error.message).toContain(
       'refused the batch that this request was in: status 400, invalid_model',
     )
+    // What was uploaded for it does not stay there.
+    expect(provider.files.size).toBe(0)
     expect(await wallet(workspaceId)).toEqual({ posted: 1_000_000_000n, held: 0n })
   })
 

@@ -8,7 +8,7 @@ import type { Sql } from '../../src/store/sql.ts'
 import { createWallets } from '../money/wallets.ts'
 import { type CrashGateway, startCrashGateway } from '../parts/crash-gateway.ts'
 import { createEngine, createThrowAwayFolder, forEachEngine, type Place } from '../parts/engines.ts'
-import { batchesOn, call, chatLine, createOf, uploadLines } from './parts.ts'
+import { batchesOn, call, chatLine, createOf, until, uploadLines } from './parts.ts'
 import { batchConfig, saysHello, startBatchProvider } from './provider-fakes.ts'
 
 /** 10 × $0.50 + 20 × $1.00 per million, in nano-dollars. */
@@ -177,6 +177,81 @@ forEachEngine((engine) => {
     const rows = await inDatabase(place, (sql) => sql`SELECT posted, held FROM balances`)
     expect(rows).toEqual([{ posted: opening - paid, held: 0n }])
   })
+})
+
+forEachEngine((engine) => {
+  test('a gateway that stops leaves a cancelled batch to the next one', async () => {
+    using place = await engine.createPlace()
+    using provider = startBatchProvider()
+    const configPath = join(place.dataFolder, 'tollgate.yaml')
+    writeFileSync(configPath, batchConfig(provider.url))
+    const data = { dataFolder: place.dataFolder, databaseUrl: place.url, configPath }
+    let gateway = await startCrashGateway(data, { env: batchesOn })
+    const { key } = gateway
+    const { id } = (await createOf(gateway, input('test/chat'))).body
+    const held = await provider.created()
+    await call({ url: gateway.url, key }, 'POST', `/batches/${id}/cancel`)
+    while (!held.isCancelling) await Bun.sleep(50)
+    // Its provider takes its time.
+    await gateway.stop()
+    provider.end(held, (line) => (line === held.lines[0] ? saysHello(line) : 'cancelled'), { status: 'cancelled' })
+    gateway = await startCrashGateway(data, { env: batchesOn })
+    const done = await until({ url: gateway.url, key }, id, 'cancelled')
+    expect(done.request_counts).toEqual({ total: lines, completed: 1, failed: 0 })
+    await gateway.stop()
+    const rows = await inDatabase(place, (sql) => sql`SELECT posted, held FROM balances`)
+    expect(rows).toEqual([{ posted: opening - lineCost, held: 0n }])
+  })
+})
+
+test('a gateway that stops cancels nothing, and waits for no call to the provider', async () => {
+  using place = await createEngine('sqlite').createPlace()
+  using provider = startBatchProvider()
+  const configPath = join(place.dataFolder, 'tollgate.yaml')
+  writeFileSync(configPath, batchConfig(provider.url))
+  const data = { dataFolder: place.dataFolder, databaseUrl: place.url, configPath }
+  const notices: string[] = []
+  const onLine = (line: string) => void (line.includes('cannot be used now') && notices.push(line))
+  let gateway = await startCrashGateway(data, { env: batchesOn, onLine })
+  const { key } = gateway
+  // More than 10,000 lines are two batches at the provider.
+  const many = Array.from({ length: 10_001 }, (_, at) => chatLine(`line-${at}`, 'hi'))
+  const { id } = (await createOf(gateway, many)).body
+  const jobs = [await provider.created(1), await provider.created(2)]
+  const from = provider.calls.length
+  const silence = () => new Response(new ReadableStream({ pull: () => new Promise(() => {}) }))
+  provider.breakWith((each) => (each.startsWith('GET /v1/batches/') ? silence() : undefined))
+  while (!provider.calls.slice(from).some((each) => each.startsWith('GET /v1/batches/'))) await Bun.sleep(20)
+  await gateway.stop()
+  expect(jobs.map(({ isCancelling }) => isCancelling)).toEqual([false, false])
+  // The time for such a call is not over.
+  expect(notices).toEqual([])
+  provider.breakWith(undefined)
+  for (const job of jobs) provider.end(job, saysHello)
+  gateway = await startCrashGateway(data, { env: batchesOn })
+  const done = await ended(gateway, key, id)
+  expect(done.request_counts).toEqual({ total: 10_001, completed: 10_001, failed: 0 })
+  await gateway.stop()
+})
+
+test('a batch that was submitted while the clock was hours ahead is found, and not submitted again', async () => {
+  using place = await createEngine('sqlite').createPlace()
+  using provider = startBatchProvider()
+  const configPath = join(place.dataFolder, 'tollgate.yaml')
+  writeFileSync(configPath, batchConfig(provider.url))
+  const data = { dataFolder: place.dataFolder, databaseUrl: place.url, configPath }
+  let gateway = await startCrashGateway(data, { env: batchesOn, failpoints: 'batch_created=kill:1:0' })
+  const { key } = gateway
+  const { id } = (await createOf(gateway, input('test/chat'))).body
+  await gateway.ended
+  const held = await provider.created()
+  await inDatabase(place, (sql) => sql`UPDATE batch_jobs SET created_at = created_at + 18000000`)
+  provider.end(held, saysHello)
+  gateway = await startCrashGateway(data, { env: batchesOn })
+  await ended(gateway, key, id)
+  await gateway.stop()
+  expect(provider.calls.filter((each) => each === 'POST /v1/batches')).toHaveLength(1)
+  await expectExact(place, id)
 })
 
 test('of two replicas one polls, and the other goes on when it dies', async () => {

@@ -10,6 +10,8 @@ import type { Endpoint } from '../provider.ts'
 export interface BatchPlace {
   readonly endpoint: Endpoint
   readonly apiKey: Secret | undefined
+  /** Ends the calls of a caller that no longer waits. */
+  readonly signal?: AbortSignal | undefined
 }
 
 /** A batch that is to be created at the provider. */
@@ -91,8 +93,8 @@ export class BatchApiFault extends Error {
 
 export const pageSize = 100
 export const pagesMax = 50
-/** How far the clocks of the provider and of the gateway may differ. */
-export const skewMs = 5 * 60_000
+/** How far the clocks of the provider and of the gateway may differ: also by a wrong time zone. */
+export const skewMs = 12 * 60 * 60_000
 
 /** The job may be behind what was read: nobody may take it for one that the provider does not have. */
 export function listTooLong(): BatchApiFault {
@@ -119,19 +121,10 @@ export interface CallInput {
 
 /** Returns the object that the provider answers. */
 export async function callJson(place: BatchPlace, path: string, input: CallInput = {}): Promise<JsonAnswer> {
-  const response = await send(place, path, input)
-  const bytes: Uint8Array[] = []
-  let length = 0
-  try {
-    for await (const piece of response.body ?? []) {
-      length += piece.length
-      if (length > answerBytesMax) throw new BatchApiFault('passing', `its answer has over ${answerBytesMax} bytes`)
-      bytes.push(piece)
-    }
-  } catch (error) {
-    throw error instanceof BatchApiFault ? error : new BatchApiFault('passing', 'its answer broke off')
-  }
-  const answer = parseObject(Buffer.concat(bytes).toString())
+  const text = await textOf(await send(place, path, input)).catch(() => undefined)
+  if (text === undefined) throw new BatchApiFault('passing', 'its answer broke off')
+  if (text === 'too long') throw new BatchApiFault('passing', `its answer has over ${answerBytesMax} bytes`)
+  const answer = parseObject(text)
   if (!answer) throw new BatchApiFault('passing', 'its answer is no JSON object')
   return answer
 }
@@ -150,18 +143,19 @@ export async function* callBytes(
   }
 }
 
-async function send({ endpoint, apiKey }: BatchPlace, path: string, input: CallInput): Promise<Response> {
+async function send({ endpoint, apiKey, signal: left }: BatchPlace, path: string, input: CallInput): Promise<Response> {
   const { method = 'GET', body, isLong } = input
   const headers: Record<string, string> = { ...headersWith(apiKey, endpoint, input.headers ?? {}) }
   // A form has its own, with the boundary.
   if (typeof body !== 'string' && !(body instanceof Uint8Array)) delete headers['content-type']
-  const signal = AbortSignal.timeout(isLong ? longTimeoutMs : callTimeoutMs)
+  const inTime = AbortSignal.timeout(isLong ? longTimeoutMs : callTimeoutMs)
+  const signal = left ? AbortSignal.any([inTime, left]) : inTime
   const init = { method, headers, redirect: 'manual', decompress: false, timeout: false, signal } as const
   let response: Response
   try {
     response = await fetch(endpoint.baseUrl + path, { ...init, ...(body !== undefined && { body }) })
   } catch {
-    throw new BatchApiFault('passing', signal.aborted ? 'it did not answer in time' : 'it cannot be reached')
+    throw new BatchApiFault('passing', inTime.aborted ? 'it did not answer in time' : 'it cannot be reached')
   }
   if (response.status >= 200 && response.status < 300) return response
   throw await faultOf(response)
@@ -172,14 +166,26 @@ const refusals: ReadonlySet<number> = new Set([400, 413, 422])
 
 async function faultOf(response: Response): Promise<BatchApiFault> {
   const { status } = response
-  const text = await response.text().catch(() => '')
-  const { error } = parseObject(text.slice(0, answerBytesMax)) ?? {}
+  const text = await textOf(response).catch(() => '')
+  const { error } = parseObject(text) ?? {}
   const { code, type } = isObject(error) ? error : {}
   // What a provider says of a request may quote it, so only its word is passed on.
   const word = [code, type].find((each) => typeof each === 'string' && /^[\w.-]+$/.test(each)) as string | undefined
   const message = `status ${status}${word === undefined ? '' : `, ${word.slice(0, wordMax)}`}`
   const kind = status === 404 ? 'missing' : refusals.has(status) ? 'refused' : 'passing'
   return new BatchApiFault(kind, message, status, retryAfterMs(response.headers))
+}
+
+/** Reads no more than can be an answer. */
+async function textOf({ body }: Response): Promise<string | 'too long'> {
+  const pieces: Uint8Array[] = []
+  let length = 0
+  for await (const piece of body ?? []) {
+    length += piece.length
+    if (length > answerBytesMax) return 'too long'
+    pieces.push(piece)
+  }
+  return Buffer.concat(pieces).toString()
 }
 
 export function isObject(value: unknown): value is JsonAnswer {
@@ -210,7 +216,7 @@ const lineFeed = 0x0a
 /** A result is at most this long, as a live reply is. */
 const lineBytesMax = 64 * 2 ** 20
 
-/** The lines of a file. One that is too long is yielded as its beginning, which is no JSON. */
+/** The lines of a file, without its byte order mark. One that is too long is yielded as its beginning, which is no JSON. */
 export async function* linesOf(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array<ArrayBuffer>> {
   let waiting: Uint8Array[] = []
   let length = 0
@@ -218,13 +224,16 @@ export async function* linesOf(pieces: AsyncIterable<Uint8Array>): AsyncGenerato
     if (length <= lineBytesMax) waiting.push(piece.slice())
     length += piece.length
   }
+  let isFirst = true
   const take = () => {
     const whole = new Uint8Array(
       length > lineBytesMax ? (waiting[0]?.slice(0, lineStart) ?? []) : Buffer.concat(waiting),
     )
+    const hasMark = isFirst && byteOrderMark.every((byte, at) => whole[at] === byte)
+    isFirst = false
     waiting = []
     length = 0
-    return whole
+    return hasMark ? whole.slice(byteOrderMark.length) : whole
   }
   for await (const piece of pieces) {
     let from = 0
@@ -241,3 +250,4 @@ export async function* linesOf(pieces: AsyncIterable<Uint8Array>): AsyncGenerato
 }
 
 const lineStart = 1024
+const byteOrderMark = [0xef, 0xbb, 0xbf]

@@ -40,7 +40,13 @@ export const fileBatches: BatchApi = {
     form.set('file', new File([new Uint8Array(Buffer.concat(parts))], nameOf(id), { type: 'application/jsonl' }))
     const file = idIn(await callJson(place, '/files', { method: 'POST', body: form, isLong: true }))
     const order = { input_file_id: file, endpoint: url, completion_window: '24h', metadata: { [nameMember]: id } }
-    return idIn(await callJson(place, '/batches', { method: 'POST', body: JSON.stringify(order) }))
+    try {
+      return idIn(await callJson(place, '/batches', { method: 'POST', body: JSON.stringify(order) }))
+    } catch (error) {
+      // Another attempt uploads it again. Where the batch may exist, `find` decides.
+      if (isCertain(error)) await removeFile(place, file).catch(() => {})
+      throw error
+    }
   },
   async find(place, { id, createdAt }) {
     for await (const batch of listed(place)) {
@@ -64,6 +70,11 @@ export const fileBatches: BatchApi = {
   async remove(place, { places, inputs }) {
     for (const file of [...inputs, ...places]) await removeFile(place, file)
   },
+}
+
+/** Whether it is certain that the provider did not do what it was asked. */
+function isCertain(error: unknown): boolean {
+  return error instanceof BatchApiFault && error.status !== undefined && error.status < 500
 }
 
 function nameOf(id: string): string {
