@@ -170,6 +170,19 @@ forEachEngine((engine) => {
     expect(await put(limits)).toEqual([200, [limits]])
   })
 
+  test('one that cannot be used any more does not keep the other limits from being changed', async () => {
+    const { projectId } = await tenancy.tenant()
+    const spend_limits = [{ subject: 'all', models: 'acme/large', window: 'day', limit: '1.00', then: 'acme/small' }]
+    const put = async (limits: object) => (await tenancy.api('PUT', `/api/projects/${projectId}/limits`, limits)).status
+    expect(await put({ spend_limits })).toBe(200)
+    await tenancy.must('PATCH', `/api/projects/${projectId}`, { models: ['acme/large'] })
+    const { limits } = await tenancy.must('GET', `/api/projects/${projectId}`)
+    expect(limits).toEqual({ spend_limits })
+    expect(await put({ ...limits, requests_per_minute: 60 })).toBe(200)
+    // A limit that names it anew is refused.
+    expect([await put({}), await put({ spend_limits })]).toEqual([200, 400])
+  })
+
   test('from 80 % on a limit admits so many requests per minute, of all its keys together', async () => {
     const { projectId, key } = await tenancy.tenant({ credit: '1' })
     const other = await tenancy.key(projectId)

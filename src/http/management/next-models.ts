@@ -15,12 +15,19 @@ export function namesModels({ spend = [] }: Limits): boolean {
   return spend.some(({ then }) => then !== undefined)
 }
 
-/** Throws a Failure if a model is not in the catalog, has no price, or is not in one of the allowlists. `at`: `limits.` */
-export function checkNextModels({ spend = [] }: Limits, { catalog, allowlists, at = '' }: NextModelFacts): void {
+/**
+ * Throws a Failure if a model is not in the catalog, has no price, or is not in one of the allowlists. `at`: `limits.` One that
+ * the limits named before is not checked: it may have left the catalog since, and their other members must still be changeable.
+ */
+export function checkNextModels(
+  { spend = [] }: Limits,
+  { catalog, allowlists, at = '', before = {} }: NextModelFacts,
+): void {
+  const known = new Set(before.spend?.map(({ then }) => then))
   const lists = allowlists.flatMap((models) => (models === undefined ? [] : [createAllowlist(models)]))
   const field = `${at}spend_limits`
   for (const { then } of spend) {
-    if (then === undefined) continue
+    if (then === undefined || known.has(then)) continue
     const model = catalog.find(({ id }) => id === then)
     const why =
       model === undefined
@@ -40,6 +47,8 @@ export interface NextModelFacts {
   /** undefined = every model. */
   readonly allowlists: readonly Models[]
   readonly at?: string
+  /** Absent = none. */
+  readonly before?: Limits
 }
 
 /** The allowlists of whose limits they are. */

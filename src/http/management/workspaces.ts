@@ -248,9 +248,11 @@ export function limitHandlers({ database, invalidate, ledger, catalog }: RouteDe
     async write(sql: Sql, { id, body, act, reach }: LimitCall) {
       const limits = limitsFromBody(body)
       const isByAdmin = !reach.principal.isOperator
+      const before = namesModels(limits) ? await readLimits(sql, kind, id) : undefined
       const stored = await putLimits(sql, { kind, id, isByAdmin }, limits, act)
-      if (namesModels(limits)) {
-        checkNextModels(limits, { catalog: catalog({ all: true }), allowlists: await allowlistsOf(sql, kind, id) })
+      if (before) {
+        const allowlists = await allowlistsOf(sql, kind, id)
+        checkNextModels(limits, { catalog: catalog({ all: true }), allowlists, before })
       }
       return await limitsAnswer(sql, stored)
     },
