@@ -78,7 +78,10 @@ onSqlite((engine) => {
     const project = await world.management.make(`/api/workspaces/${workspace.id}/projects`, { name: 'web' })
     const { id } = await world.json('keys create --name ci')
     expect((await world.run('keys rotate ci')).out).toMatch(/^sk-tg-\S+\n$/)
-    expect((await world.run('keys show ci')).out).toContain(`\n  id          ${id}\n`)
+    const shown = (await world.run('keys show ci')).out
+    expect(shown).toContain(`\n  id          ${id}\n`)
+    expect(shown).toContain(`\n  project     web (${project.id})\n`)
+    expect(shown).toContain('\n  last used   not used yet, or only in the last minute\n')
     expect((await world.run('projects get web')).out).toMatch(new RegExp(`\n  id +${project.id}\n`))
     expect((await world.run('limits put ci --tpm 5000')).out).toBe('was  none\nnow  5,000 tpm\n')
     expect((await world.run('limits put web --rpm 5')).out).toBe('was  none\nnow  5 rpm\n')
@@ -549,6 +552,9 @@ onSqlite((engine) => {
     world.management.logged.push({ ...asked, id: request, path: '/v1/messages/count_tokens', candidates: [] })
     expect((await world.run('requests')).out).toContain(' acme/large (count_tokens) ')
     expect((await world.run(`requests show ${request}`)).out).toContain(`ci (${key.id}) of web\n`)
+    const unknown = { ...asked, model: null, requested_model: 'acme/lagre', status: 404 }
+    world.management.logged.push({ ...unknown, id: createId('req'), path: '/v1/messages', candidates: [] })
+    expect((await world.run('requests')).out).toContain(' 404  acme/lagre ')
   })
 
   storeTest('refuses a backup into a folder that does not exist', async (world) => {

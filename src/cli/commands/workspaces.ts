@@ -382,12 +382,13 @@ const keyCommands: readonly CommandDefinition[] = [
     operation: 'getKey',
     arguments: [keyArgument],
     listedBy: listing,
-    text: (key, { clock }) => {
+    text: async (key, { api, clock }) => {
+      const { name: project } = await api.call('getProject', { id: key.project_id })
       const facts = renderFacts([
         ['id', key.id],
         ['secret', `…${key.last4}`],
         ['status', key.status],
-        ['project', key.project_id],
+        ['project', `${cleanText(project)} (${key.project_id})`],
         ['models', keyModels(key)],
         ['limits', shownState(key, clock.now())],
         ['addresses', key.sources?.join(', ') ?? 'any'],
