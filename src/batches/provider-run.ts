@@ -515,10 +515,14 @@ export class ProviderRun {
     for (const job of this.#jobs) {
       if (job.upstreamId === undefined || job.endedAt !== undefined) continue
       try {
-        const { api, place } = this.#apiOf(job)
-        await api.cancel({ ...place, signal: undefined }, job.upstreamId)
+        const { api, place: open } = this.#apiOf(job)
+        const place = { ...open, signal: undefined }
+        const status = await api.status(place, job.upstreamId)
+        if (status.end === undefined) await api.cancel(place, job.upstreamId)
+        await api.remove(place, status)
       } catch (error) {
-        this.#faultOf(job, error)
+        if (!(error instanceof BatchApiFault)) throw error
+        this.#notice(job, `the batch of an erased workspace could not be deleted at its provider: ${error.message}`)
       }
     }
     await atProvider.ledger.endStanding(this.#holdId, batch.workspaceId)

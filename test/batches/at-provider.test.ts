@@ -363,6 +363,17 @@ forEachEngine((engine) => {
     expect(await wallet(workspaceId)).toEqual({ posted: 1_000_000_000n, held: 0n })
   })
 
+  test('a batch whose workspace is erased is cancelled at the provider, and its prompts are deleted there', async () => {
+    const { as, workspaceId } = await open()
+    await createOf(as, [chatLine('a', 'hi')])
+    const held = await provider.created()
+    expect(provider.files.size).toBe(1)
+    await manage(gateway, 'POST', `/api/workspaces/${workspaceId}/erase`, { confirm: 'erase' })
+    while (!held.isCancelling || provider.files.size > 0) await Bun.sleep(20)
+    while ((await wallet(workspaceId)).held > 0n) await Bun.sleep(20)
+    expect(await wallet(workspaceId)).toEqual({ posted: 1_000_000_000n, held: 0n })
+  })
+
   test('a revoked key stops the batch, and its hold is released', async () => {
     const { as, workspaceId } = await open()
     const { body } = await createOf(as, [chatLine('a', 'hi')])
