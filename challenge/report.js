@@ -74,8 +74,9 @@ function summary() {
     const ran = ended.filter(({ gateway }) => gateway === name)
     const worst = (/** @type {'over' | 'servedOver' | 'uncharged' | 'twice'} */ field) =>
       dollars(ran.map((row) => nanos(row[field])).reduce((most, amount) => (amount > most ? amount : most), 0n))
-    const { version = '', setting = '' } = ran[0] ?? {}
-    return `| ${name} | ${version} | ${setting} | ${runsOf(ran)} | ${worst('over')} | ${worst('uncharged')} | ${worst('twice')} | ${worst('servedOver')} |`
+    const { setting = '' } = ran[0] ?? {}
+    const versions = [...new Set(ran.map(({ version = '' }) => version))].sort().join(', ')
+    return `| ${name} | ${versions} | ${setting} | ${runsOf(ran)} | ${worst('over')} | ${worst('uncharged')} | ${worst('twice')} | ${worst('servedOver')} |`
   })
   return `| gateway | version | setting | attacks × runs | charged over the limit | delivered, not charged | charged, not served | served over the limit |
 |---|---|---|---|---|---|---|---|
