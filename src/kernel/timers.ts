@@ -1,5 +1,7 @@
 // Background work, and time limits. Tests pass their own `Every`, so that none of them waits for a timer.
 
+import { systemClock } from './clock.ts'
+
 /** Runs work repeatedly in the background, never twice at once. Returns a function that stops it. */
 export type Every = (milliseconds: number, work: () => unknown) => () => void
 
@@ -56,6 +58,20 @@ interface RoundOptions {
  */
 export function yieldToEventLoop(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
+}
+
+/** A turn of the event loop with nothing else in it takes a few hundredths of this. */
+const othersMs = 0.1
+const pauseMs = 4
+
+/**
+ * Between pieces of a long read, which nobody waits for as they do for a request: pauses if others had work. Without that a
+ * read would take all that they leave of the thread, and each step of each request would wait for a piece.
+ */
+export async function giveWay(): Promise<void> {
+  const startedMs = systemClock.monotonicMs()
+  await yieldToEventLoop()
+  if (systemClock.monotonicMs() - startedMs > othersMs) await Bun.sleep(pauseMs)
 }
 
 export class OutOfTime extends Error {

@@ -5,7 +5,7 @@ import type { Warning } from '../dialects/canonical/translation.ts'
 import type { Dialect, LimitViews } from '../dialects/dialect.ts'
 import { type Failure, retryHeaders } from '../kernel/failure.ts'
 import type { RequestId } from '../kernel/ids.ts'
-import { yieldToEventLoop } from '../kernel/timers.ts'
+import { giveWay } from '../kernel/timers.ts'
 import type { Candidate } from '../routing/plan.ts'
 import type { HeaderReader, RequestHeaders } from '../wire/http-message.ts'
 import type { Exchange } from './exchange.ts'
@@ -72,7 +72,7 @@ export function textStream(
       try {
         for (let piece = await iterator.next(); !piece.done; piece = await iterator.next()) {
           await sink.write(typeof piece.value === 'string' ? encoder.encode(piece.value) : piece.value)
-          await yieldToEventLoop()
+          await giveWay()
         }
       } catch (thrown) {
         onError(thrown)

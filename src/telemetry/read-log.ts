@@ -4,7 +4,7 @@
 
 import type { AttributionFilters } from '../kernel/attribution.ts'
 import { type BatchId, firstIdAt, type KeyId, type ProjectId, type WorkspaceId } from '../kernel/ids.ts'
-import { yieldToEventLoop } from '../kernel/timers.ts'
+import { giveWay } from '../kernel/timers.ts'
 import type { Database } from '../store/database.ts'
 import { templateOf } from '../store/insert-rows.ts'
 import { allWorkspaces, clientSeries, grainMs, type Series } from '../store/request-rows.ts'
@@ -185,7 +185,7 @@ export async function* readSums<Row>(
       sql,
       parts.flatMap((part, at): Piece[] => (at === 0 ? [...part] : [[' UNION ALL '], ...part])),
     )
-    if (start + step < to) await yieldToEventLoop()
+    if (start + step < to) await giveWay()
   }
 }
 
@@ -398,7 +398,7 @@ export async function* readPortions<Row>(
     ])
     if (!upper) return
     after = upper.id
-    await yieldToEventLoop()
+    await giveWay()
   }
 }
 

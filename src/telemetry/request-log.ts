@@ -3,7 +3,7 @@
 // them in a crash loses no money. Charges must not wait for them either, so on SQLite they go through the journal.
 
 import { firstIdAt, type KeyId, type ProjectId, type RequestId } from '../kernel/ids.ts'
-import { yieldToEventLoop } from '../kernel/timers.ts'
+import { giveWay } from '../kernel/timers.ts'
 import type { Database } from '../store/database.ts'
 import { templateOf } from '../store/insert-rows.ts'
 import { type RequestRow, writeRequests } from '../store/request-rows.ts'
@@ -191,7 +191,7 @@ async function findRows(sql: Sql, query: RequestQuery): Promise<StoredRow[]> {
     if (found.length >= limit || !last) return found
     until = last.id
     // A search may read the whole log; running requests go first.
-    await yieldToEventLoop()
+    await giveWay()
   }
 }
 
