@@ -408,13 +408,17 @@ describe('settings of LiteLLM are carried or listed', () => {
     })
   })
 
-  test('a section that is not known is listed, and a value in environment_variables is used', async () => {
+  test('a section that is not known is listed, budgets are named as spend limits, and a value in environment_variables is used', async () => {
     const { lost, variables } = await importOf(
-      `model_list:\n${deployment('a', `model: groq/a, api_key: os.environ/KEY, ${priced}`)}environment_variables: { KEY: gsk-1, OTHER: x }\nguardrails: []\n`,
+      `model_list:\n${deployment('a', `model: groq/a, api_key: os.environ/KEY, ${priced}`)}environment_variables: { KEY: gsk-1, OTHER: x }\nguardrails: []\nlitellm_settings: { max_budget: 100, default_key_generate_params: { max_budget: 5 } }\n`,
     )
     expect(variables).toEqual({ KEY: 'the value in environment_variables' })
     expect(lost).toEqual({
       'environment_variables.OTHER': 'set it where the gateway is started',
+      'litellm_settings.max_budget':
+        'set a spend limit: tollgate limits set WORKSPACE --spend-per-day, -week or -month',
+      'litellm_settings.default_key_generate_params':
+        'give limits to each key, person or group: tollgate keys create --help',
       guardrails: 'no counterpart',
     })
   })

@@ -51,6 +51,7 @@ test('takes ls, get, set and delete for the verbs of a noun that has no such ver
   expect(text('keys delete --help')).toContain(
     'Usage\n  tollgate keys revoke KEY [options]\n  tollgate keys delete is the same\n',
   )
+  expect(text('people invite --help')).toContain('operator, admin, member, viewer; required\n')
   expect(text('limits put --help')).not.toContain('is the same')
 })
 

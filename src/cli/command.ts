@@ -14,6 +14,7 @@ export interface OptionDefinition {
   readonly value?: string
   /** May be given several times. */
   readonly isRepeatable?: true
+  readonly isRequired?: true
   readonly help: string
 }
 

@@ -88,8 +88,10 @@ export function usageLine({ words, isDefault, positionals = [], options = {} }: 
 export function commandHelp(definition: CommandShape, own: readonly CommandShape[] = [definition]): string {
   const { words, summary, details, examples } = definition
   const alias = aliasOf(definition, own)
-  const rows = [...Object.entries(optionsOf(definition))].map(([name, { value, isRepeatable, help: text }]) => {
-    return [`--${name}${value === undefined ? '' : ` ${value}`}`, isRepeatable ? `${text}; may be repeated` : text]
+  const rows = Object.entries(optionsOf(definition)).map(([name, option]) => {
+    const { value, isRequired, isRepeatable, help: text } = option
+    const notes = [isRequired && '; required', isRepeatable && '; may be repeated'].filter(Boolean)
+    return [`--${name}${value === undefined ? '' : ` ${value}`}`, [text, ...notes].join('')]
   })
   return [
     `tollgate ${words.join(' ')}: ${summary}`,

@@ -102,7 +102,7 @@ function overBudget(
       : rolls
         ? `Enough of it is over in ${wait}.`
         : `The ${periodOf(window)} ends in ${wait} (UTC).`
-  const message = `${subject} has used $${used} of ${limit}; this request needs at least $${metadata.needed}. ${ending} Raise the limit: console → ${limitPage(scope)}, or \`tollgate limits put\`.`
+  const message = `${subject} has used $${used} of ${limit}; this request needs at least $${metadata.needed}. ${ending} Raise the limit: console → ${limitPage(scope)}, or \`tollgate limits set\`.`
   // The official clients handle waits this long differently, so `x-should-retry` turns off their automatic retry.
   return new Failure('LIMIT_EXCEEDED', message, {
     retryAfterMs,
@@ -138,7 +138,7 @@ export function batchOverBudget(
     spent: formatUsd(use.spent),
     needed: formatUsd(needed),
   }
-  const message = `${subject} has used $${metadata.spent} of ${limit}. That leaves $${formatUsd(left)} for the 24 hours in which this batch may run, and it will cost up to about $${metadata.needed}. Raise the limit: console → ${limitPage(scope)}, or \`tollgate limits put\`. Fewer lines, or a lower \`max_tokens\` in them, need less.`
+  const message = `${subject} has used $${metadata.spent} of ${limit}. That leaves $${formatUsd(left)} for the 24 hours in which this batch may run, and it will cost up to about $${metadata.needed}. Raise the limit: console → ${limitPage(scope)}, or \`tollgate limits set\`. Fewer lines, or a lower \`max_tokens\` in them, need less.`
   const resetsAt = windowEnd(use.window, now) ?? now
   return new Failure('LIMIT_EXCEEDED', message, {
     ...{ retryAfterMs: Math.max(1000, resetsAt - now), shouldRetry: false, isSpendLimit: true, metadata, resetsAt },
@@ -185,6 +185,6 @@ function limitPage(scope: Caller['limits'][number] | undefined): string {
 function duration(milliseconds: number): string {
   const minutes = Math.ceil(milliseconds / 60_000)
   if (minutes < 120) return `${minutes} min`
-  const hours = Math.floor(minutes / 60)
-  return hours < 48 ? `${hours} h` : `${Math.floor(hours / 24)} days`
+  const hours = Math.round(minutes / 60)
+  return hours < 48 ? `${hours} h` : `${Math.round(hours / 24)} days`
 }

@@ -450,7 +450,7 @@ export function growthFailure(growth: Exclude<Growth, 'enough'>, requestId: Requ
     case 'over limit':
       return new Failure(
         'LIMIT_EXCEEDED',
-        `A spend limit leaves no room for more of this answer, so it ends here. Raise the limit: console → API keys or Projects & limits, or \`tollgate limits put\`. Request ${requestId}.`,
+        `A spend limit leaves no room for more of this answer, so it ends here. Raise the limit: console → API keys or Projects & limits, or \`tollgate limits set\`. Request ${requestId}.`,
         { shouldRetry: false },
       )
     default:

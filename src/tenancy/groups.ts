@@ -173,11 +173,10 @@ async function findMembers(
       known?.id ??
       (isId('key', text) ? await findKey(sql, workspaceId, text) : await findPerson(sql, workspaceId, text))
     if (id === undefined) {
-      const what = isId('key', text) ? 'no key of this workspace' : 'nobody with a role in this workspace'
-      throw invalidRequest(
-        `\`members[${at}]\`: ${text.slice(0, 100)} is ${what}. Name people by their address.`,
-        `members[${at}]`,
-      )
+      const why = isId('key', text)
+        ? 'is no key of this workspace.'
+        : 'has no role in this workspace. Name people by their address, once they have accepted their invitation.'
+      throw invalidRequest(`\`members[${at}]\`: ${text.slice(0, 100)} ${why}`, `members[${at}]`)
     }
     ids.add(id)
   }

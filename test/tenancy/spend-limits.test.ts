@@ -239,7 +239,7 @@ forEachEngine((engine) => {
       expect([path, refused.status]).toEqual([path, 429])
       const message = failureOf(chat, refused)[1]
       expect(message).toStartWith(`${holder} has used $${spent} of $0.00025 per month;`)
-      expect(message).toContain(`Raise the limit: console → ${page}, or`)
+      expect(message).toContain(`Raise the limit: console → ${page}, or \`tollgate limits set\`.`)
       const { spend } = await tenancy.must('GET', path)
       expect(spend).toMatchObject([{ period: 'month', limit: '0.00025', spent }])
       const [{ starts_at, resets_at }] = spend

@@ -9,6 +9,7 @@ import {
   firstTokenText,
   furtherLimits,
   isoTimeOf,
+  monthLimitOf,
   runwayText,
   spendRateOf,
   subjectLimit,
@@ -160,6 +161,15 @@ test('the palette finds all kinds of things, labels with the typed words first',
 const moment = (at: number) => new Date(at).toISOString()
 const wordsOf = (action: string, details: Readonly<Record<string, unknown>>) =>
   auditLines({ action, details }, moment).map(({ name, text }) => (name === '' ? text : `${name}: ${text}`))
+
+test('the monthly limit of a workspace is the one that counts every request', () => {
+  const times = { spent: '0.12', starts_at: '2026-11-01T00:00:00Z', resets_at: '2026-12-01T00:00:00Z' }
+  const ofGroup = { ...times, period: 'month', limit: '0.05', subject: 'group:design' }
+  const ofModels = { ...times, period: 'month', limit: '0.06', models: 'acme/*' }
+  const ofDay = { ...times, period: 'day', limit: '0.07' }
+  expect(monthLimitOf([ofGroup, ofModels, ofDay])).toBeUndefined()
+  expect(monthLimitOf([ofGroup, ofModels, ofDay, { ...times, period: 'month', limit: '9.00' }])).toBe('9.00')
+})
 
 test('further spend limits are listed with their state, by holder, and in the audit log', () => {
   const limit = { subject: 'group:design', models: 'acme/*', window: '5h', limit: '10.00' }

@@ -347,7 +347,7 @@ const keyCommands: readonly CommandDefinition[] = [
     ],
     operation: 'createKey',
     options: {
-      name: { value: 'TEXT', help: 'display name; required', field: 'name', isRequired: true },
+      name: { value: 'TEXT', help: 'display name', field: 'name', isRequired: true },
       project: { ...projectOption, parameter: 'id' },
       workspace: workspaceOfProject,
       models: { ...modelsOption, help: "narrows the project's models: ids and patterns, separated by commas" },

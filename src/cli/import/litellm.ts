@@ -111,12 +111,19 @@ const policies: Readonly<Record<string, string>> = {
 }
 
 const limitsElsewhere = 'limits belong to keys, projects and workspaces (tollgate limits); shares of traffic are weight'
+const budgetElsewhere = 'set a spend limit: tollgate limits set WORKSPACE --spend-per-day, -week or -month'
+const ownLimits = 'give limits to each key, person or group: tollgate keys create --help'
 const oneAttempts = 'set retries.attempts, for all models'
 const oneTimeout = 'set timeouts of the routes'
 
 const reasons: Readonly<Record<string, string>> = {
   rpm: limitsElsewhere,
   tpm: limitsElsewhere,
+  max_budget: budgetElsewhere,
+  budget_duration: budgetElsewhere,
+  default_key_generate_params: ownLimits,
+  max_internal_user_budget: ownLimits,
+  internal_user_budget_duration: ownLimits,
   master_key: 'Tollgate generates its management token into the data folder',
   database_url: 'DATABASE_URL moves Tollgate to PostgreSQL; keys and spend of LiteLLM are not read',
   drop_params: 'fields that a provider does not take are dropped with a warning, always',

@@ -191,13 +191,22 @@ export function effectiveLimits(holders: readonly LimitHolder[]): readonly Effec
     for (const { who, limits, spend } of holders) {
       const value = limits[name]
       if (value === undefined || value === null || name === 'starts_at') continue
-      const ofAll = spend?.filter(({ subject, models }) => subject === undefined && models === undefined)
-      const state = ofAll?.find(({ period }) => name === `spend_per_${period}`)
+      const state = spend?.filter(countsAll).find(({ period }) => name === `spend_per_${period}`)
       if (typeof value === 'object') ofTags.push({ name, value, who })
       else if (!tightest || sizeOf(value) < sizeOf(tightest.value)) tightest = { name, value, who, state }
     }
     return tightest ? [tightest] : ofTags
   })
+}
+
+/** Whether a spend limit counts every request, not only those of a person, group or tag or with some models. */
+function countsAll({ subject, models }: SpendState): boolean {
+  return subject === undefined && models === undefined
+}
+
+/** What a workspace may spend in a month in total. */
+export function monthLimitOf(spend: readonly SpendState[]): string | undefined {
+  return spend.filter(countsAll).find(({ period }) => period === 'month')?.limit
 }
 
 function sizeOf(value: LimitValue): bigint {

@@ -76,13 +76,14 @@ export function SpendLimitList({ limits }: { readonly limits: readonly FurtherLi
 function SpendLimitItem({ text, who, state, isOwn }: FurtherLimit & { readonly isOwn: boolean }) {
   return (
     <li>
+      {text} {!isOwn && <small>by {who}</small>}
       {state && (
         <>
-          <Amount usd={state.spent} /> of{' '}
+          {', '}
+          <Amount usd={state.spent} /> spent
+          <SpendBar state={state} />
         </>
       )}
-      {text} {!isOwn && <small>by {who}</small>}
-      {state && <SpendBar state={state} />}
     </li>
   )
 }

@@ -17,6 +17,7 @@ import {
   firstTokenText,
   forecastOf,
   isoTimeOf,
+  monthLimitOf,
   monthRanges,
   ranges,
   runwayText,
@@ -269,7 +270,7 @@ function useMoneyTiles(now: number): readonly Tile[] {
     keepPrevious: true,
   }).value
   const rate = week && spendRateOf(week)
-  const limit = mayReadWallet ? current.spend.find(({ period }) => period === 'month')?.limit : undefined
+  const limit = mayReadWallet ? monthLimitOf(current.spend) : undefined
   const spent = month?.total.cost
   const thisMonth: Tile = {
     label: 'This month',
