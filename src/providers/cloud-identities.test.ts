@@ -326,11 +326,19 @@ describe('when an identity cannot be had', () => {
   })
 
   test('a token that still works serves while its renewal fails', async () => {
-    const clock = createJumpClock()
+    const jumped = createJumpClock()
+    let looks = 0
+    const clock = {
+      ...jumped,
+      now() {
+        looks++
+        return jumped.now()
+      },
+    }
     const operator = new Secret('identity:azure')
     const settings = { IDENTITY_ENDPOINT: base, IDENTITY_HEADER: 'secret-1' }
     const sign = createSign('api-key', { clock, operator, identity: { settings, instance: undefined } })
-    const expiresIn = (seconds: number) => String(Math.floor(clock.now() / 1000) + seconds)
+    const expiresIn = (seconds: number) => String(Math.floor(jumped.now() / 1000) + seconds)
     answer = () => Response.json({ access_token: `token-${asked.length}`, expires_on: expiresIn(3600) })
     const request = { url: 'https://acme.openai.azure.com/x', headers: {}, body: new Uint8Array(0) }
     const tokenOf = async () => (await sign?.(request, operator))?.authorization
@@ -339,7 +347,8 @@ describe('when an identity cannot be had', () => {
     answer = () => new Response('', { status: 500 })
     clock.jump(3400)
     expect(await tokenOf()).toBe('Bearer token-1')
-    while (asked.length < 2) await Bun.sleep(1)
+    // The time of the next try is set when the failure arrives, and must not be that after the jump.
+    for (const before = looks; looks === before; ) await Bun.sleep(1)
     clock.jump(60)
     answer = works
     // The failed renewal is repeated in the background, and calls go on with the token that works.
