@@ -65,8 +65,8 @@ const othersMs = 0.1
 const pauseMs = 4
 
 /**
- * Between pieces of a long read, which nobody waits for as they do for a request: pauses if others had work. Without that a
- * read would take all that they leave of the thread, and each step of each request would wait for a piece.
+ * Call it between the pieces of a long read: it pauses if other work was waiting. Without that, the read would take the rest of
+ * the thread, and each step of each request would wait for a piece.
  */
 export async function giveWay(): Promise<void> {
   const startedMs = systemClock.monotonicMs()

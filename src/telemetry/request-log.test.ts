@@ -61,6 +61,26 @@ forEachEngine((engine, storeTest) => {
     expect((await log.list({ limit: 100 })).map(({ id }) => id)).toEqual([kept])
   })
 
+  storeTest('a flood of lines is written in small commits, and an outage loses only its own', async ({ database }) => {
+    const commits: number[] = []
+    const lost: number[] = []
+    const { journal } = database
+    // The second one of three fails.
+    const count = <T>(work: () => Promise<T>): Promise<T> =>
+      commits.push(1) === 2 ? Promise.reject(new CommitUnknown('away')) : work()
+    const counting: Database = {
+      ...database,
+      transaction: (work, shape) => count(() => database.transaction(work, shape)),
+      journal: journal && { ...journal, append: (requests) => count(() => journal.append(requests)) },
+    }
+    const log = createRequestLog({ database: counting, onLost: (rows) => void lost.push(rows) })
+    for (let n = 0; n < 300; n++) log.write(answeredRequest({ id: createId('req') }))
+    await log.close()
+    // 128 + 128 + 44.
+    expect([commits.length, lost]).toEqual([3, [128]])
+    expect(await log.list({ limit: 500 })).toHaveLength(172)
+  })
+
   storeTest('a line that the database refuses is lost alone', async ({ database }) => {
     const [refused, first, last] = [createId('req'), createId('req'), createId('req')]
     const nobody = { workspaceId: null as never, projectId: 'prj_1', keyId: 'key_1' } as const

@@ -40,6 +40,8 @@ export interface RequestLogOptions {
 const defaultFlushMs = 200
 /** About 1 KB each. Beyond that the newest are dropped, so that a flood of refused requests does not fill the memory. */
 const queueMax = 10_000
+/** Of one commit: charges on SQLite wait for it, also in a flood. */
+const portionMax = 128
 
 export function createRequestLog({ database, flushMs = defaultFlushMs, onLost }: RequestLogOptions) {
   let queue: RequestRow[] = []
@@ -57,12 +59,14 @@ export function createRequestLog({ database, flushMs = defaultFlushMs, onLost }:
     queue = []
     if (dropped > 0) lose(dropped, new Error('the queue of the request log was full'))
     dropped = 0
-    if (rows.length === 0) return
-    try {
-      await insert(rows)
-    } catch (error) {
-      if (isStoreUnavailable(error)) lose(rows.length, error)
-      else await insertEach(rows)
+    for (let from = 0; from < rows.length; from += portionMax) {
+      const portion = rows.slice(from, from + portionMax)
+      try {
+        await insert(portion)
+      } catch (error) {
+        if (isStoreUnavailable(error)) lose(portion.length, error)
+        else await insertEach(portion)
+      }
     }
   }
 

@@ -96,7 +96,7 @@ export const pagesMax = 50
 /** How far the clocks of the provider and of the gateway may differ: also by a wrong time zone. */
 export const skewMs = 12 * 60 * 60_000
 
-/** The job may be behind what was read: nobody may take it for one that the provider does not have. */
+/** The job may come after what was read, so it must not count as missing at the provider. */
 export function listTooLong(): BatchApiFault {
   return new BatchApiFault(
     'passing',
