@@ -42,6 +42,13 @@ async function ended(gateway: CrashGateway, key: string, id: string) {
   throw new Error(gateway.lastLines())
 }
 
+/** What a gateway starts on, with the provider in its file. */
+function dataOf(place: Place, providerUrl: string) {
+  const configPath = join(place.dataFolder, 'tollgate.yaml')
+  writeFileSync(configPath, batchConfig(providerUrl))
+  return { dataFolder: place.dataFolder, databaseUrl: place.url, configPath }
+}
+
 /** By plain SQL. */
 async function expectExact(place: Place, id: string): Promise<void> {
   const sums = await inDatabase(place, async (sql) => {
@@ -67,9 +74,7 @@ forEachEngine((engine) => {
     async (model) => {
       using place = await engine.createPlace()
       using provider = startBatchProvider()
-      const configPath = join(place.dataFolder, 'tollgate.yaml')
-      writeFileSync(configPath, batchConfig(provider.url))
-      const data = { dataFolder: place.dataFolder, databaseUrl: place.url, configPath }
+      const data = dataOf(place, provider.url)
       const start = (failpoints?: string) =>
         startCrashGateway(data, { env: batchesOn, ...(failpoints !== undefined && { failpoints }) })
 
@@ -120,9 +125,7 @@ forEachEngine((engine) => {
   test('what is held for a batch at its provider is held after a restart', async () => {
     using place = await engine.createPlace()
     using provider = startBatchProvider()
-    const configPath = join(place.dataFolder, 'tollgate.yaml')
-    writeFileSync(configPath, batchConfig(provider.url))
-    const data = { dataFolder: place.dataFolder, databaseUrl: place.url, configPath }
+    const data = dataOf(place, provider.url)
     let gateway = await startCrashGateway(data, { env: batchesOn })
     const { key } = gateway
     // Each holds at least 4,096 tokens of output at $1.00 per million: $0.16 of $5.00 for the batch.
@@ -149,9 +152,7 @@ forEachEngine((engine) => {
   test('a batch that waits for its wallet waits after a restart, and holds nothing until it can hold everything', async () => {
     using place = await engine.createPlace()
     using provider = startBatchProvider()
-    const configPath = join(place.dataFolder, 'tollgate.yaml')
-    writeFileSync(configPath, batchConfig(provider.url))
-    const data = { dataFolder: place.dataFolder, databaseUrl: place.url, configPath }
+    const data = dataOf(place, provider.url)
     let gateway = await startCrashGateway(data, { env: batchesOn })
     const { key } = gateway
     // 400 × 8,000 tokens of output: $3.20 of $5.00 for each of them.
@@ -186,9 +187,7 @@ forEachEngine((engine) => {
   test('a gateway that stops leaves a cancelled batch to the next one', async () => {
     using place = await engine.createPlace()
     using provider = startBatchProvider()
-    const configPath = join(place.dataFolder, 'tollgate.yaml')
-    writeFileSync(configPath, batchConfig(provider.url))
-    const data = { dataFolder: place.dataFolder, databaseUrl: place.url, configPath }
+    const data = dataOf(place, provider.url)
     let gateway = await startCrashGateway(data, { env: batchesOn })
     const { key } = gateway
     const { id } = (await createOf(gateway, input('test/chat'))).body
@@ -210,9 +209,7 @@ forEachEngine((engine) => {
 test('a gateway that stops cancels nothing, and waits for no call to the provider', async () => {
   using place = await createEngine('sqlite').createPlace()
   using provider = startBatchProvider()
-  const configPath = join(place.dataFolder, 'tollgate.yaml')
-  writeFileSync(configPath, batchConfig(provider.url))
-  const data = { dataFolder: place.dataFolder, databaseUrl: place.url, configPath }
+  const data = dataOf(place, provider.url)
   const notices: string[] = []
   const onLine = (line: string) => void (line.includes('cannot be used now') && notices.push(line))
   let gateway = await startCrashGateway(data, { env: batchesOn, onLine })
@@ -240,9 +237,7 @@ test('a gateway that stops cancels nothing, and waits for no call to the provide
 test('a batch that was submitted while the clock was hours ahead is found, and not submitted again', async () => {
   using place = await createEngine('sqlite').createPlace()
   using provider = startBatchProvider()
-  const configPath = join(place.dataFolder, 'tollgate.yaml')
-  writeFileSync(configPath, batchConfig(provider.url))
-  const data = { dataFolder: place.dataFolder, databaseUrl: place.url, configPath }
+  const data = dataOf(place, provider.url)
   let gateway = await startCrashGateway(data, { env: batchesOn, failpoints: 'batch_created=kill:1:0' })
   const { key } = gateway
   const { id } = (await createOf(gateway, input('test/chat'))).body
